@@ -9,10 +9,17 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError, core_schema
 
 from reprt.constants import check_choice, nearest
+from reprt.files import expanded
 
 Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
+# A place that another working directory does not change.
+Place = Annotated[
+    str,
+    Field(min_length=1),
+    pydantic.AfterValidator(lambda path: str(expanded(path).absolute())),
+]
 
 
 class OneOf:

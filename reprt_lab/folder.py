@@ -34,8 +34,9 @@ class RunFolder:
     | `log.csv` | one row an epoch, written as it ends |
     | `steps.csv` | with `validate_every`, a row at each of these steps |
     | `checkpoints/` | the last two states of the training |
-    | `model.keras` | the model after the last finished epoch; once the run has |
-    | | finished, with `average`, the mean of its last models |
+    | `model.keras` | the model after the last finished epoch; with `best`, the best |
+    | | one; with `average`, at the end, the mean of its last models |
+    | `last.keras` | with `best`, the model after the last finished epoch |
     | `models/` | those of earlier steps, as many as `average` says |
     | `metrics.json` | the results, once the run has finished |
 
@@ -95,6 +96,7 @@ class RunFolder:
             )
         else:
             self._check_neighbours(manifest)
+            self._check_vocabularies(settings.training.start_from, manifest)
             with files.whole_folder(self.path) as unfinished:
                 for side in ("source", "target"):
                     tokenizer = getattr(text, f"{side}_tokenizer")
@@ -130,6 +132,22 @@ class RunFolder:
                     "other vocabularies. Choose another --out."
                 )
 
+    def _check_vocabularies(self, start_from: str | None, manifest: Manifest):
+        """Raises a `ValueError` unless the run that this one starts from has them."""
+        if start_from is None:
+            return
+        folder = Path(start_from)
+        if folder.suffix == ".keras":
+            folder = folder.parent
+        # It says what is no run folder.
+        read_config(folder)
+        if RunFolder(folder).manifest().hashes[1:] != manifest.hashes[1:]:
+            raise ValueError(
+                f"Expected {folder}, whose weights are to be taken, to have this run's "
+                "vocabularies. Received others. Take its own, by from_run = "
+                f"'{folder}' in [vocabulary]."
+            )
+
     def _check_same(self, settings: RunSettings, manifest: Manifest):
         there, differences = self.manifest(), []
         saved, wanted = _values(self.settings()), _values(settings)
@@ -151,12 +169,14 @@ class RunFolder:
         devices: Sequence[str],
         accelerators: Sequence[str],
         looks_ahead: bool,
+        weights_from: Mapping[str, str] | None = None,
     ):
         """Notes in the manifest that the run begins, or goes on, here and now."""
         if not self.writable:
             return
         manifest = self.manifest()
         start = provenance(devices, accelerators)
+        start = start.changed(weights_from=weights_from)
         changed = {
             "looks_ahead": looks_ahead,
             "starts": [*manifest.starts, start],
@@ -230,9 +250,9 @@ class RunFolder:
             checkpoint_step=self._checkpoint_step,
         )
 
-    def save_model(self, model):
+    def save_model(self, model, name: str = "model.keras"):
         if self.writable:
-            with files.whole_file(self.model) as file:
+            with files.whole_file(self.path / name) as file:
                 model.save(file.name)
 
     def write_evaluation(

@@ -29,7 +29,7 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
         costs: dict[Any, Cost] = {}
         for run in part.runs:
             training = run.training
-            batches = BatchPlan(text.train.lengths, **dict(run.batching)).steps
+            batches = BatchPlan(text.train.lengths, **run.update).steps
             steps = training.steps or training.epochs * batches
             folder = RunFolder(part.folder / run.name)
             epochs = len(folder.log())

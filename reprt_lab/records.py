@@ -150,6 +150,8 @@ class Start(Record):
     python: str
     versions: dict[str, str | None]
     devices: list[str] = []
+    weights_from: dict[str, str] | None = None
+    """The path and the sha256 of the model whose weights it has taken."""
 
 
 class Manifest(Record):
@@ -206,8 +208,12 @@ class Metrics(Record):
     epochs: int
     out_of_time: bool = False
     averaged_models: list[str] = []
+    best_step: int | None = None
+    """The step of the best model, where it is the trained one."""
+    stopped_early: bool = False
+    """Whether training ended because no better model came."""
     val_loss: float | None = None
-    """Of a mean of models, like the next; those of epochs are in the log."""
+    """Of a mean of models, or the best, like the next; the log has those of epochs."""
     val_loss_per_token: float | None = None
     finished: str
     val_prefix_loss: float | None = None

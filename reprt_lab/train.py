@@ -198,8 +198,8 @@ def _results(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     # A training that ran out of time ended within an epoch, which does not count.
-    if state.epoch and training.average:
-        results |= _averaged(trainer, folder, progress)
+    if state.epoch and (training.average or training.best):
+        results |= _chosen(trainer, folder, progress)
     if state.epoch and training.bleu:
         results |= _measured(trainer, folder, progress)
     return results
@@ -289,10 +289,20 @@ def _by_length(run, text, test: evaluation.Evaluation) -> list[dict[str, Any]]:
     return rows
 
 
-def _averaged(trainer, folder: RunFolder, progress: Progress):
-    """Makes the mean of the last models the trained one, and measures its loss."""
-    if names := trainer.average():
-        folder.save_model(trainer.model)
+def _chosen(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
+    """Measures the loss of the best model, or makes the mean of the last ones."""
+    results: dict[str, Any] = {}
+    if trainer.settings.training.average:
+        names = trainer.average()
+        if names:
+            folder.save_model(trainer.model)
+        results["averaged_models"] = names
+        what = f"mean of {', '.join(names) or 'no model but the last'}"
+    else:
+        step = int(trainer.best.get("step", trainer.state.step))
+        results["best_step"] = step
+        results["stopped_early"] = trainer.out_of_patience
+        what = f"best model, that of step {step}"
     # In the batches of the log's validation losses, which pages put it in place of.
     batches = trainer.validation.batches()
     model = load_model(folder.model)
@@ -300,11 +310,9 @@ def _averaged(trainer, folder: RunFolder, progress: Progress):
         model, trainer.text.dev, batches=batches
     )
     progress.say(
-        f"{trainer.name}: the mean of {', '.join(names) or 'no model but the last'}, "
-        f"validation loss {loss.mean_of_batches:.3f}"
+        f"{trainer.name}: the {what}, validation loss {loss.mean_of_batches:.3f}"
     )
-    return {
-        "averaged_models": names,
+    return results | {
         "val_loss": loss.mean_of_batches,
         "val_loss_per_token": loss.per_token,
     }

@@ -108,12 +108,14 @@ def test_runs_that_another_process_trains_are_no_success(
 def test_losses_and_bleu_by_step_have_a_file_and_a_picture(
     finished, tmp_path, capsys
 ):
-    keys = "validate_every=2", "bleu_sentences=3", "bleu=false"
+    keys = "validate_every=2", "bleu_sentences=3", "bleu=false", 'best="bleu"'
     sets = [f"--set=training.{key}" for key in keys]
     command = ["train", *arguments(finished, "--only", "baseline", *sets)]
     assert main([*command, "--out", str(tmp_path)]) == 0
     [row] = RunFolder(tmp_path / "baseline").log("steps.csv")
     assert row["step"] == 2 and 0 <= row["train_bleu"] <= 100 >= row["val_bleu"]
+    metrics = RunFolder(tmp_path / "baseline").metrics()
+    assert metrics.best_step == 2 and not metrics.stopped_early
     assert (tmp_path / "steps.png").is_file()
     assert "](steps.png)" in (tmp_path / "report.md").read_text("utf-8")
 

@@ -42,8 +42,17 @@ class Backend(abc.ABC):
             )
 
     @abc.abstractmethod
-    def compile(self, objective: Objective, optimizer, split: EncodedSplit):
-        """Makes the steps for batches like those of a split. The optimizer is built."""
+    def compile(
+        self,
+        objective: Objective,
+        optimizer,
+        split: EncodedSplit,
+        parts: int = 1,
+    ):
+        """Makes the steps for batches like those of a split. The optimizer is built.
+
+        A step takes the parts of its batch one after the other, in the memory of one.
+        """
 
     def warm_up(self, split: EncodedSplit, plan: BatchPlan) -> None:
         """Compiles what can be compiled in advance; `load` undoes its steps."""

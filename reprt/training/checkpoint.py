@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reprt.files import whole_file
+from reprt.files import checksum, whole_file
+from reprt.models.registry import load_model
 from reprt.training.backend import seeds
 
 _STATE = "state"
@@ -77,6 +78,28 @@ def restore_checkpoint(
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
+
+
+def take_weights(model, place: str) -> dict[str, str]:
+    """Gives a model the weights of another, of equal sizes.
+
+    Args:
+        model: the model.
+        place: a `.keras` file, or the run folder that has one.
+
+    Returns:
+        The file's path and its sha256.
+    """
+    path = Path(place)
+    if path.suffix != ".keras":
+        path /= "model.keras"
+    try:
+        model.set_weights(load_model(path).get_weights())
+    except ValueError as error:
+        raise ValueError(
+            f"Expected {path} to be a model of this run's sizes. {error}"
+        ) from error
+    return {"path": str(path), "sha256": checksum(path).decode().split()[0]}
 
 
 def _kind(values: Mapping[str, Any], name: str) -> str:

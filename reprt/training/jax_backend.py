@@ -18,6 +18,7 @@ from reprt.data.packing import (
     shares,
 )
 from reprt.training.backend import Backend, seeds
+from reprt.training.objective import Sums
 
 # The shapes of this many batches are compiled in advance. Others are rare.
 FEW_BATCHES = 200
@@ -51,8 +52,9 @@ class OnJax(Backend):
         self._replicated = NamedSharding(mesh, PartitionSpec())
         self._sharded = NamedSharding(mesh, PartitionSpec(DEVICES))
 
-    def compile(self, objective, optimizer, split):
+    def compile(self, objective, optimizer, split, parts=1):
         self._objective, self._optimizer = objective, optimizer
+        self._parts = parts
         model = objective.model
         self._variables = [
             model.trainable_variables,
@@ -95,16 +97,18 @@ class OnJax(Backend):
                 self.train((0, batch))
 
     def _packed(self, split, plan, epoch, indices):
-        """The shape of a device's share, and all shares, one after the other."""
+        """The shape of a part of a device's share, and all parts of all shares."""
         layout = self._objective.model.packed_layout
-        devices, training = jax.device_count(), epoch is not None
+        count, training = jax.device_count(), epoch is not None
+        if training:
+            count *= self._parts
         key = plan, training
         if key not in self._shapes:
             sides = split.tokens
-            shapes = plan_shapes(plan, sides, layout, devices, training)
+            shapes = plan_shapes(plan, sides, layout, count, training)
             self._shapes[key] = sides, shapes
         sides, shapes = self._shapes[key]
-        rows, lengths = shares(sides, indices, devices)
+        rows, lengths = shares(sides, indices, count)
         shape = fitting(lengths, shapes, layout)
         parts = []
         for share in rows:
@@ -139,18 +143,19 @@ class OnJax(Backend):
 
     def _step(self, state, batch):
         weights, others, slots = state
-        inputs, labels = batch
+        # Each part of the device's share has as many rows of each array.
+        parts = jax.tree.map(
+            lambda rows: rows.reshape(self._parts, -1, *rows.shape[1:]), batch
+        )
+        counts = [
+            _over_devices(number.sum())
+            for number in jax.vmap(self._objective.counts)(*parts)
+        ]
 
-        def objective(weights):
-            state = weights, self._seeded(others), slots
-            with self._scope(state) as scope:
+        def objective(weights, others, part):
+            with self._scope((weights, others, slots)) as scope:
                 step = self._optimizer.iterations.value
-                loss, sums = self._objective.loss(
-                    inputs,
-                    labels,
-                    step,
-                    _over_devices,
-                )
+                loss, sums = self._objective.loss(*part, step, counts)
                 loss = self._optimizer.scale_loss(loss)
             values = [
                 scope.get_current_value(variable)
@@ -158,7 +163,21 @@ class OnJax(Backend):
             ]
             return loss, (sums, values)
 
-        gradients, (sums, others) = jax.grad(objective, has_aux=True)(weights)
+        differentiate = jax.grad(objective, has_aux=True)
+
+        def add(added, part):
+            others, *numbers = added
+            gradients, (sums, others) = differentiate(weights, others, part)
+            numbers = jax.tree.map(jnp.add, numbers, [gradients, sums])
+            return (others, *numbers), None
+
+        others = self._seeded(others)
+        if self._parts == 1:
+            gradients, (sums, others) = differentiate(weights, others, batch)
+        else:
+            zeros = jax.tree.map(jnp.zeros_like, weights)
+            nothing = others, zeros, Sums(*jnp.zeros(3))
+            (others, gradients, sums), _ = lax.scan(add, nothing, parts)
         gradients, sums = _over_devices((gradients, sums))
         weights, slots = self._optimizer.stateless_apply(
             slots, gradients, weights

@@ -1,6 +1,6 @@
 """What training minimises, and what it counts: the same on every backend."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -13,16 +13,14 @@ from reprt.training.settings import TranslationSettings
 
 
 class Term(NamedTuple):
-    """A part of the loss: `weight · total / count`, over all replicas.
+    """A term of the loss: `weight · total / count`.
 
     Attributes:
-        total: the sum over this replica's tokens.
-        count: the number of these tokens.
+        total: the sum over the tokens, of which `Objective.counts` has the number.
         weight: a number, or a scalar tensor made from the step.
     """
 
     total: Any
-    count: Any
     weight: Any = 1.0
 
 
@@ -44,8 +42,8 @@ class Objective:
     """The masked cross-entropy of a model, as a function of batch and step.
 
     Backends differentiate `loss`, reduce its sums and compile it. Another objective
-    overrides `terms`: its weights may depend on the step, and on nothing else that
-    changes while training goes on, so that a resumed run goes on exactly.
+    overrides `terms` and `counts`. Its weights may depend on the step, and on nothing
+    else that changes while training goes on, so that a resumed run goes on exactly.
 
     Args:
         model: a built `reprt.models.TranslationModel`.
@@ -67,10 +65,14 @@ class Objective:
         self._crossentropy = MaskedCrossentropy()
 
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
-        """Returns the parts of the loss after `step` steps, and the log's sums."""
+        """Returns the terms of the loss after `step` steps, and the log's sums."""
         states = self.model.states(inputs, training=True)
         term, sums = self._scored(states, labels, self.settings.label_smoothing)
         return [term], sums
+
+    def counts(self, inputs, labels) -> list[Any]:
+        """Returns the number of tokens of each of the `terms`."""
+        return [ops.sum(real_tokens(labels))]
 
     def _scored(self, states, labels, smoothing=0.0) -> tuple[Term, Sums]:
         """The cross-entropy of labels, given what their logits are made of."""
@@ -88,25 +90,26 @@ class Objective:
         )
         tokens = ops.sum(real)
         correct = ops.sum(correct_tokens(labels, likeliest) * real)
-        return Term(smoothed, tokens), Sums(loss, tokens, correct)
+        return Term(smoothed), Sums(loss, tokens, correct)
 
     def loss(
         self,
         inputs,
         labels,
         step,
-        over_replicas: Callable = lambda number: number,
+        counts: Sequence[Any] = (),
     ) -> tuple[Any, Sums]:
-        """Returns this replica's part of the loss to be differentiated, and the sums.
+        """Returns the loss to be differentiated, and the sums.
 
-        The parts of all replicas, whose numbers `over_replicas` adds up, make the loss
-        of the whole batch: its gradients do not depend on how many there are.
+        With the `counts` of a whole batch it is the share of a part, such as that of a
+        replica. The shares of all parts add up to the loss of the batch, and so do
+        their gradients.
         """
         terms, sums = self.terms(inputs, labels, step)
+        counts = counts or self.counts(inputs, labels)
         loss = 0.0
-        for term in terms:
-            count = ops.maximum(over_replicas(term.count), 1.0)
-            loss += term.weight * term.total / count
+        for term, count in zip(terms, counts, strict=True):
+            loss += term.weight * term.total / ops.maximum(count, 1.0)
         return loss, sums
 
     def validate(self, inputs, labels) -> Sums:
@@ -154,11 +157,17 @@ class TranslationAndSource(Objective):
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
         source, target = self.model.both_states(inputs, training=True)
         term, sums = self._scored(target, labels, self.settings.label_smoothing)
-        labels = self.model.source_labels(inputs)
-        labels = ops.where(labels == END_ID, PAD_ID, labels)
-        source_term, _ = self._scored(source, labels)
+        source_term, _ = self._scored(source, self._source_labels(inputs))
         source_term = source_term._replace(weight=self.weight(step))
         return [source_term, term], sums
+
+    def counts(self, inputs, labels) -> list[Any]:
+        source = real_tokens(self._source_labels(inputs))
+        return [ops.sum(source), *super().counts(inputs, labels)]
+
+    def _source_labels(self, inputs):
+        labels = self.model.source_labels(inputs)
+        return ops.where(labels == END_ID, PAD_ID, labels)
 
 
 OBJECTIVES: dict[str, type[Objective]] = {

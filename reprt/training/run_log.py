@@ -29,8 +29,12 @@ class RunLog(Protocol):
         devices: Sequence[str],
         accelerators: Sequence[str],
         looks_ahead: bool,
+        weights_from: Mapping[str, str] | None,
     ) -> None:
-        """Notes that the run begins, or goes on, here and now."""
+        """Notes that the run begins, or goes on, here and now.
+
+        The last argument has the path and the sha256 of the model that it starts from.
+        """
 
     def write_log(
         self,
@@ -39,5 +43,5 @@ class RunLog(Protocol):
     ) -> None:
         """Writes a table in the place of the one that is there."""
 
-    def save_model(self, model: Any) -> None:
-        """Saves the model of the last finished epoch."""
+    def save_model(self, model: Any, name: str = "model.keras") -> None:
+        """Saves a model in the place of the one that is there."""

@@ -13,7 +13,7 @@ from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.models.presets import PRESETS, preset
 from reprt.optimizers import OPTIMIZERS
 from reprt.schedules import cosine
-from reprt.settings import Positive, Settings, Share, Size, by_name
+from reprt.settings import Place, Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]
 Name = Annotated[str, Field(min_length=1)]
@@ -258,9 +258,15 @@ class TrainingSettings(Settings):
     """Updates of the weights, instead of `epochs`; they may end within an epoch."""
     hours: Positive = 12.0
     """The most hours of training steps; an unfinished epoch does not count."""
+    accumulate: Size = 1
+    """Batches of `[batching]` whose gradients make one update: that of a batch so many
+    times as large, in the memory of one. Steps count updates."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic
     loss scaling of `[optimizer]`."""
+    start_from: Place | None = None
+    """The folder of another run, or a `.keras` file in it, whose weights the first step
+    starts from. Its vocabularies are this run's: see `from_run` of `[vocabulary]`."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Of the weights, the dropout and the order of the text."""
     deterministic: bool = True
@@ -272,6 +278,13 @@ class TrainingSettings(Settings):
     keep_every: Size | None = None
     """Steps between kept models, where there is an `average`; by default an
     epoch's."""
+    best: Literal["loss", "bleu"] | None = None
+    """By what the best model is chosen, which is then the trained one: the validation
+    loss per token, or the BLEU of `bleu_sentences`. Models compare at each epoch's end,
+    or at each row of `validate_every`. None for the last model."""
+    patience: Size | None = None
+    """How many of these comparisons in a row may bring no better model before training
+    ends early. The `best` is then chosen by the loss unless it says otherwise."""
     validate_every: Size | None = None
     """Steps between rows of `steps.csv`, which has losses and the BLEU of
     `bleu_sentences`. None for no such file."""
@@ -282,6 +295,13 @@ class TrainingSettings(Settings):
     """Whether to log for TensorBoard as well."""
     bleu: bool = True
     """Whether prefix loss, and BLEU on the test split, are computed after training."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _patience_is_for_the_best(cls, values):
+        if isinstance(values, dict) and values.get("patience"):
+            return {**values, "best": values.get("best") or "loss"}
+        return values
 
 
 class TranslationSettings(Settings):
@@ -361,7 +381,11 @@ class RunTables(Settings):
             schedule = schedule.changed(dim=self.schedule_dim)
         files = dict.fromkeys(FILES, ())
         text = self.text.changed(source="", quoting=None, **files)
-        constant = self.training.model_dump(exclude=MAY_CHANGE)
+        may_change = MAY_CHANGE
+        if self.training.best:
+            # The best model depends on when and how models compare.
+            may_change = MAY_CHANGE - {"validate_every", "bleu_sentences"}
+        constant = self.training.model_dump(exclude=may_change)
         training = type(self.training)(**constant)
         update = {"schedule": schedule, "text": text, "training": training}
         return self.model_copy(update={"name": "", **update})
@@ -383,6 +407,12 @@ class RunSettings(RunTables):
     optimizer: OptimizerTable = AdamSettings()  # type: ignore
     schedule: ScheduleTable = InverseSqrtSettings()
     objective: ObjectiveTable = TranslationSettings()
+
+    @property
+    def update(self) -> dict[str, Any]:
+        """What a `BatchPlan` takes for the sentences of one update."""
+        size = self.batching.size * self.training.accumulate
+        return {**dict(self.batching), "size": size}
 
     @pydantic.field_validator("name")
     @classmethod
@@ -419,6 +449,19 @@ class RunSettings(RunTables):
                 "The objective 'language_model' and side = 'target' in [text] go "
                 f"together. Received: {objective.name!r} and {text.side!r}."
             )
+        training = self.training
+        if training.best and training.average:
+            raise ValueError(
+                "Expected 'average' or 'best' in [training], which choose the trained "
+                f"model in two ways. Received: {training.average}, {training.best!r}."
+            )
+        if training.best == "bleu" and not (
+            training.bleu_sentences and translates
+        ):
+            raise ValueError(
+                "Expected 'bleu_sentences' of 1 or more, and two languages, where "
+                f"'best' in [training] is 'bleu'. Received: {training.bleu_sentences}."
+            )
         one_table = getattr(model, "shared_embedding", False)
         if one_table and translates and not self.vocabulary.joint:
             raise ValueError(
@@ -436,14 +479,20 @@ class RunSettings(RunTables):
                 "Expected 'size' in [batching] to be at least the 'max_tokens' in"
                 f" [text], {text.max_tokens}. Received: {batching.size}."
             )
-        precision = self.training.precision
-        optimizer: OptimizerSettings = self.optimizer
+        precision = training.precision
+        optimizer: Any = self.optimizer
         scaling = optimizer.loss_scaling
         if precision == "mixed_float16" and scaling != "dynamic":
             raise ValueError(
                 "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "
                 f"'precision' in [training] is {precision!r}, in which small gradients "
                 f"are rounded to 0. Received: {scaling!r}."
+            )
+        apart = getattr(optimizer, "sparse_gradients", "") == "squared_apart"
+        if apart and training.accumulate > 1:
+            raise ValueError(
+                "Expected sparse_gradients = 'summed' in [optimizer] with 'accumulate' "
+                "in [training], which adds gradients up. Received: 'squared_apart'."
             )
         return self
 

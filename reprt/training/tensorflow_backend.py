@@ -10,6 +10,7 @@ from reprt.data.packing import GROUPS, pack
 from reprt.data.replicas import per_replica
 from reprt.optimizers import dense_gradients, several_replicas
 from reprt.training.backend import Backend, seeds
+from reprt.training.objective import Sums
 from reprt.training.workers import several_workers
 
 
@@ -71,8 +72,9 @@ class OnTensorFlow(Backend):
     def scope(self) -> contextlib.AbstractContextManager:
         return self._strategy.scope()
 
-    def compile(self, objective, optimizer, split):
+    def compile(self, objective, optimizer, split, parts=1):
         self._objective, self._optimizer = objective, optimizer
+        self._parts = parts
         self._seeds = seeds(objective.model)
         # `_train` has added up the replicas' gradients.
         inner = getattr(optimizer, "inner_optimizer", optimizer)
@@ -106,47 +108,70 @@ class OnTensorFlow(Backend):
 
     def _train(self, batch):
         """Takes a replica's step for its share `((source, target), labels)`."""
-        self._seed_dropout()
+        counts = _over_replicas(self._objective.counts(*batch))
+        if self._parts == 1:
+            gradients, sums = self._differentiate(batch, 0, counts)
+        else:
+            gradients, sums = self._differentiate_parts(batch, counts)
+        # An optimizer clips the whole batch's gradients, and not each replica's own.
+        gradients = _over_replicas(gradients)
+        weights = self._objective.model.trainable_variables
+        self._optimizer.apply(gradients, weights)
+        return _rows(batch), *sums
+
+    def _differentiate(self, batch, part, counts):
+        """Returns the gradients and the sums of a replica's share, or a part of it."""
+        self._seed_dropout(part)
         weights = self._objective.model.trainable_variables
         step = self._optimizer.iterations.value
         inputs, labels = self._packed(*batch)
         with tf.GradientTape() as tape:
-            loss, sums = self._objective.loss(
-                inputs,
-                labels,
-                step,
-                _over_replicas,
-            )
+            loss, sums = self._objective.loss(inputs, labels, step, counts)
             loss = self._optimizer.scale_loss(loss)
-        gradients = tape.gradient(loss, weights)
-        self._optimizer.apply(*self._of_whole_batch(gradients, weights))
-        return _rows(batch), *sums
+        gradients = tape.gradient(
+            loss,
+            weights,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        # Those of an id that a batch has several times, before they are squared.
+        return dense_gradients(self._optimizer, gradients), sums
 
-    def _of_whole_batch(self, gradients, weights):
-        """Returns the whole batch's gradients, and the weights that have one.
+    def _differentiate_parts(self, batch, counts):
+        """Returns the same, added up over the parts of a replica's share."""
 
-        An optimizer clips these, and not each replica's own. The gradients of an id
-        that a batch has several times are added up as well, before an optimizer squares
-        them.
-        """
-        pairs = []
-        for gradient, weight in zip(gradients, weights, strict=True):
-            if gradient is not None:
-                pairs.append((gradient, weight))
-        gradients, weights = zip(*pairs)
-        gradients = dense_gradients(self._optimizer, gradients)
-        return _over_replicas(list(gradients)), weights
+        def add(part, *added):
+            rows = tf.nest.map_structure(
+                lambda ids: ids[part :: self._parts], batch
+            )
+            more = self._differentiate(rows, part, counts)
+            return part + 1, *tf.nest.map_structure(tf.add, added, more)
+
+        weights = self._objective.model.trainable_variables
+        zeros = [tf.zeros(weight.shape) for weight in weights]
+        # A loop keeps what one part needs, where a graph of all would keep it all.
+        _, gradients, sums = tf.while_loop(
+            lambda part, *_: part < self._parts,
+            add,
+            (0, zeros, Sums(0.0, 0.0, 0.0)),
+            parallel_iterations=1,
+        )
+        return gradients, sums
 
     def _evaluate(self, batch):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))
 
-    def _seed_dropout(self):
-        """Makes dropout depend on step and replica: Keras' seeds are alike on all."""
+    def _seed_dropout(self, part):
+        """Makes dropout depend on step, replica and part of a batch.
+
+        Keras' seeds are alike on all replicas.
+        """
         replica = tf.distribute.get_replica_context()
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        draw = step * replica.num_replicas_in_sync + number
+        draw = draw * self._parts + tf.cast(part, tf.int64)
         # Every group of sentences makes its own draw for attention.
-        draw = (step * replica.num_replicas_in_sync + number) * GROUPS
+        draw *= GROUPS
         for seed in self._seeds:
             seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
 

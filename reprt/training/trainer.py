@@ -7,6 +7,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import keras
@@ -25,6 +26,7 @@ from reprt.training.checkpoint import (
     by_path,
     restore_checkpoint,
     save_checkpoint,
+    take_weights,
 )
 from reprt.training.objective import OBJECTIVES
 from reprt.training.run_log import RunLog
@@ -131,12 +133,10 @@ class Trainer:
         self.folder = folder
         self._progress = progress
         self._more_measures = more_measures
-        training, batching = settings.training, dict(settings.batching)
-        self._plan = BatchPlan(
-            text.train.lengths, seed=training.seed, **batching
-        )
+        training, seed = settings.training, settings.training.seed
+        self._plan = BatchPlan(text.train.lengths, seed=seed, **settings.update)
         self.validation = BatchPlan(
-            text.dev.lengths, seed=training.seed, **batching
+            text.dev.lengths, seed=seed, **dict(settings.batching)
         )
         # The steps of the whole run, if its time allows.
         self.steps = training.steps or training.epochs * self._plan.steps
@@ -161,14 +161,19 @@ class Trainer:
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         self.state = State()
+        self._weights_from: dict[str, str] | None = None
         if table := restore_checkpoint(folder.checkpoints, self._variables):
             self.state = State.read(table)
+        elif training.start_from:
+            self._weights_from = take_weights(self.model, training.start_from)
         # A training that was out of time goes on if it is given more.
         self.state.out_of_time &= self._seconds_of_budget_left <= 0
         self._check_workers()
         kind = OBJECTIVES[settings.objective.name]
         objective = kind(self.model, settings.objective, self.steps)
-        self._backend.compile(objective, self._optimizer, text.dev)
+        self._backend.compile(
+            objective, self._optimizer, text.dev, training.accumulate
+        )
         self._backend.load()
         # The seconds of a step, by the last readings.
         self._recent: deque[float] = deque(maxlen=RECENT)
@@ -185,13 +190,15 @@ class Trainer:
         digests = ", ".join(part.digest() for part in parts)
         self._backend.check_same(
             f"step {self.state.step}, text and vocabularies {digests}, "
-            f"{self.settings.identity}, {self.settings.training}"
+            f"weights {self._weights_from}, {self.settings.identity}, "
+            f"{self.settings.training}"
         )
 
     @property
     def finished(self) -> bool:
         # The last steps may be done, and their epoch not yet ended.
-        going = self.steps_left or self.state.step_in_epoch
+        more = self.steps_left and not self.out_of_patience
+        going = more or self.state.step_in_epoch
         return self.state.out_of_time or not going
 
     @property
@@ -231,12 +238,45 @@ class Trainer:
         self.folder.write_log(self.state.rows)
         self._write_steps()
         if self.state.epoch and not self.state.step_in_epoch:
-            self.folder.save_model(self.model)
+            self.folder.save_model(self.model, self._name_of_last)
         self.folder.add_start(
             self._backend.devices,
             self._backend.accelerators,
             self.model.looks_ahead,
+            self._weights_from,
         )
+
+    @property
+    def _validations(self) -> list[dict[str, float]]:
+        """The rows among whose models the best one is."""
+        if self.settings.training.validate_every:
+            return self.state.rows_of_steps
+        return self.state.rows
+
+    @property
+    def best(self) -> dict[str, float]:
+        """Returns the row of the best model, the first of equals; {} for none."""
+        rows = self._validations
+        match self.settings.training.best:
+            case "loss":
+                return min(
+                    rows, key=itemgetter("val_loss_per_token"), default={}
+                )
+            case "bleu":
+                return max(rows, key=itemgetter("val_bleu"), default={})
+        return {}
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Returns whether the last validations, `patience` of them, were no better."""
+        best, patience = self.best, self.settings.training.patience
+        if patience is None or not best:
+            return False
+        return best not in self._validations[-patience:]
+
+    @property
+    def _name_of_last(self) -> str:
+        return "last.keras" if self.best else "model.keras"
 
     def average(self) -> list[str]:
         """Gives the model the mean of the last models; returns their names."""
@@ -284,7 +324,7 @@ class Trainer:
             if self._model_is_to_be_kept:
                 self._keep_model()
             # An epoch that is done counts, whatever time is left.
-            if self._epoch_is_done:
+            if self._epoch_is_done or self.out_of_patience:
                 break
             # Where there are several workers, all of them have met here.
             if self._backend.agreed(termination.asked()):
@@ -412,6 +452,9 @@ class Trainer:
         sums = [self._backend.evaluate(batch) for batch in batches]
         for numbers in self._backend.read(sums):
             tally.add(*numbers)
+        # The last step's weights are in no training loss.
+        step = self.state.step_in_epoch
+        self._check_finite("validation loss", tally.loss, step)
         return tally
 
     def _measure(self):
@@ -422,12 +465,24 @@ class Trainer:
         means = state.lately.means("train") | self.evaluate().means("val")
         for name in ("train_loss_per_token", "val_loss_per_token"):
             row[name] = means[name]
-        state.rows_of_steps.append(row | self._more_measures(self.model))
+        row |= self._measures()
+        state.rows_of_steps.append(row)
         state.lately = Tally()
+        if row is self.best:
+            self.folder.save_model(self.model)
+            # A kill does not undo the step of the best model.
+            self.checkpoint()
         self._write_steps()
         if self.settings.training.tensorboard and self.folder.writable:
             rate = state.tally.tokens / state.seconds_in_epoch
             self._write_tensorboard({**row, "tokens_per_second": rate})
+
+    def _measures(self) -> dict[str, float]:
+        # All workers are to choose the same model.
+        return {
+            name: self._backend.agreed(value)
+            for name, value in self._more_measures(self.model).items()
+        }
 
     def _write_steps(self):
         if self.state.rows_of_steps:
@@ -456,10 +511,6 @@ class Trainer:
     def _end_epoch(self):
         state, since = self.state, time.monotonic()
         validation = self.evaluate()
-        # The last step's weights are in no training loss.
-        self._check_finite(
-            "validation loss", validation.loss, state.step_in_epoch
-        )
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
@@ -471,21 +522,32 @@ class Trainer:
             "train_seconds": round(state.seconds_in_epoch, 3),
             "val_seconds": round(time.monotonic() - since, 3),
         }
+        training = self.settings.training
+        if training.best == "bleu" and not training.validate_every:
+            row |= self._measures()
         state.rows.append(row)
         state.epoch += 1
         state.step_in_epoch = 0
         state.seconds_in_epoch = 0.0
         state.tally = Tally()
+        if row is self.best:
+            self.folder.save_model(self.model)
         self.checkpoint()
         self.folder.write_log(state.rows)
-        self.folder.save_model(self.model)
-        if self.settings.training.tensorboard and self.folder.writable:
+        self.folder.save_model(self.model, self._name_of_last)
+        if training.tensorboard and self.folder.writable:
             self._write_tensorboard(row)
         self._progress.say(
             f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
+        if self.out_of_patience:
+            self._progress.say(
+                f"{self.name}: stopped early, at step {state.step}: the last "
+                f"{training.patience} validations brought no better model than that "
+                f"of step {self.best['step']:.0f}"
+            )
 
     def _write_tensorboard(self, row: dict[str, float]):
         """Writes the numbers of a row of the log, or of `steps.csv`, at this step."""

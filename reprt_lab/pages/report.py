@@ -63,10 +63,14 @@ def page_values(runs, settings, out):
     stepped = [run for run in runs if run.steps and run.label in colours]
     if stepped:
         draw_steps(stepped, colours, out / "steps.png")
-    averaged, leaking = [], []
+    averaged, best, leaking = [], [], []
     for run in runs:
         if run.metrics and run.metrics.averaged_models:
             averaged.append(plain(run.label))
+        if run.metrics and run.metrics.best_step is not None:
+            early = ", stopped early" * run.metrics.stopped_early
+            step = f"step {run.metrics.best_step:,}{early}"
+            best.append(f"{plain(run.label)} ({step})")
         if run.looks_ahead:
             leaking.append(plain(run.label))
     return {
@@ -76,6 +80,7 @@ def page_values(runs, settings, out):
         "runs": groups_table(groups, MEANS_OF_TOKENS, words=3),
         "steps": "steps.png" if stepped else "",
         "averaged": ", ".join(averaged),
+        "best": ", ".join(best),
         "leaking": ", ".join(leaking),
         "cost": cost_section(groups),
         "translations": examples(runs),

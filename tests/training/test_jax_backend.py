@@ -20,7 +20,13 @@ pytestmark = pytest.mark.long
 HERE = pathlib.Path(__file__).parent
 # The compared models, by the number of devices.
 NAMES = {1: tuple(COMPARED), 2: ("repe", "baseline", "recurrent")}
-SCRIPT = """
+# JAX takes the batches of these in two parts.
+IN_PARTS = ("clipped", "decoder-only-both-losses", "recurrent")
+SCRIPT = (
+    f"""
+IN_PARTS = {IN_PARTS}
+"""
+    + """
 import json, os, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])
@@ -50,6 +56,8 @@ def trainer(name, *arguments, **keywords):
 results = {}
 for name in [name for name in COMPARED if (folder / f"{name}.npz").exists()]:
     preset, model, changes = COMPARED[name]
+    if name in IN_PARTS:
+        changes = {**changes, "accumulate": 2, "batching": {"size": 8}}
     one = trainer(name, preset, {"dropout": 0.0, **model}, **changes)
     # The value of test_trainer.py, which says why.
     one._optimizer.epsilon = 1e-2
@@ -71,6 +79,7 @@ if len(results["start"]["devices"]) == 2:
 # the first.
 half = {
     "precision": "mixed_float16",
+    "accumulate": 2,
     "optimizer": {"name": "adamw", "loss_scaling": "dynamic"},
     "schedule": {"name": "cosine", "warmup_steps": 2, "peak": 0.01},
 }
@@ -111,6 +120,7 @@ results["metrics"] = RunFolder(folder / "out" / "baseline").metrics().model_dump
 results["epoch"] = RunFolder(folder / "out" / "baseline").log()[0]
 print(json.dumps(results))
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +157,11 @@ def on_jax(request, expected, tmp_path_factory, text):
 def test_the_losses_are_those_of_tensorflow(on_jax, expected):
     devices, results = on_jax
     for name in NAMES[devices]:
-        for column, value in expected[1][name].items():
+        batches = dict(expected[1][name])
+        if name in IN_PARTS:
+            # The batches of the validation are smaller.
+            del batches["val_loss"]
+        for column, value in batches.items():
             assert results[name][column] == pytest.approx(value, rel=1e-4), (
                 column
             )

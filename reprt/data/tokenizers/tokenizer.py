@@ -15,7 +15,7 @@ from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
 from reprt.fixed import Fixed
 from reprt.imports import load_extra
-from reprt.settings import Settings, Size
+from reprt.settings import Place, Settings, Size
 
 # This many sentences become ids at a time.
 CHUNK = 1024
@@ -139,6 +139,8 @@ class VocabularySettings(Settings, abc.ABC):
 
     tokenizer: ClassVar[type[Tokenizer]]
     name: str
+    from_run: Place | None = None
+    """The folder of a run whose vocabularies are taken, instead of learning some."""
     size: Size = 8000
     """How many pieces are aimed at; small texts give fewer."""
 
@@ -154,6 +156,10 @@ class VocabularySettings(Settings, abc.ABC):
         progress: Callable[[str], None] = lambda text: None,
     ) -> tuple[Tokenizer, Tokenizer]:
         """Returns both sides' tokenizers, learnt once: the folder keeps them."""
+        if self.from_run:
+            path = Path(self.from_run, f"source{self.tokenizer.ending}")
+            target = path.with_stem("target")
+            return self.tokenizer.read(path), self.tokenizer.read(target)
 
         def of(sides, *texts):
             settings, learn = self._plan(corpus.pair, texts)

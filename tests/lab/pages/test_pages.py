@@ -146,11 +146,13 @@ def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
 
 
 def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):
-    add("repe.0", [row(1, 3.0, 2.0)], {})
+    early = {"best_step": 1200, "stopped_early": True}
+    add("repe.0", [row(1, 3.0, 2.0)], early)
     folder = add("repe.1", [row(1, 4.0, 2.0)], {}, training={"seed": 1})
     text = page(folder, "report")
     for seed, loss in enumerate(("3.000", "4.000")):
         assert lines(text, f"repe, repe.{seed}", OURS, "1,234,567", "1", loss)
+    assert "repe, repe.0 (step 1,200, stopped early) is the best by" in text
     (legend,) = drawn[0].legends
     assert [text.get_text()[6:] for text in legend.texts] == [
         "repe.0",
