@@ -55,7 +55,7 @@ MEANS_OF_TOKENS = {
 
 
 def page_values(runs, settings, out):
-    runs = told_apart(runs)
+    runs = with_unique_labels(runs)
     manifest = runs[0].manifest
     groups = [Group(run.label, runs_table([run])) for run in runs]
     colours = pictures.colours(groups)
@@ -63,14 +63,10 @@ def page_values(runs, settings, out):
     stepped = [run for run in runs if run.steps and run.label in colours]
     if stepped:
         draw_steps(stepped, colours, out / "steps.png")
-    averaged, best, leaking = [], [], []
+    averaged, leaking = [], []
     for run in runs:
         if run.metrics and run.metrics.averaged_models:
             averaged.append(plain(run.label))
-        if run.metrics and run.metrics.best_step is not None:
-            early = ", stopped early" * run.metrics.stopped_early
-            step = f"step {run.metrics.best_step:,}{early}"
-            best.append(f"{plain(run.label)} ({step})")
         if run.looks_ahead:
             leaking.append(plain(run.label))
     return {
@@ -80,14 +76,25 @@ def page_values(runs, settings, out):
         "runs": groups_table(groups, MEANS_OF_TOKENS, words=3),
         "steps": "steps.png" if stepped else "",
         "averaged": ", ".join(averaged),
-        "best": ", ".join(best),
+        "best": best_models(runs),
         "leaking": ", ".join(leaking),
         "cost": cost_section(groups),
         "translations": examples(runs),
     }
 
 
-def told_apart(runs: Sequence[Run]) -> Sequence[Run]:
+def best_models(runs: Sequence[Run]) -> str:
+    """Names the models that were chosen by validation, each with its step."""
+    models = []
+    for run in runs:
+        if run.metrics and run.metrics.best_step is not None:
+            early = ", stopped early" * run.metrics.stopped_early
+            step = f"step {run.metrics.best_step:,}{early}"
+            models.append(f"{plain(run.label)} ({step})")
+    return ", ".join(models)
+
+
+def with_unique_labels(runs: Sequence[Run]) -> Sequence[Run]:
     """Gives runs of one label labels of their own, by names and settings."""
     if len({run.label for run in runs}) == len(runs):
         return runs

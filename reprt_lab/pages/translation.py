@@ -23,10 +23,11 @@ from reprt_lab.pages.frame import (
     spread,
 )
 from reprt_lab.pages.report import (
+    best_models,
     draw_losses,
     draw_steps,
     examples,
-    told_apart,
+    with_unique_labels,
 )
 from reprt_lab.pages.tables import NONE, fill, markdown, plain
 from reprt_lab.records import Manifest, Run
@@ -55,7 +56,7 @@ RESULTS = {
 
 
 def page_values(runs, settings, out):
-    runs = told_apart(runs)
+    runs = with_unique_labels(runs)
     manifest = runs[0].manifest
     groups = [Group(run.label, runs_table([run])) for run in runs]
     colours = pictures.colours(groups)
@@ -72,7 +73,7 @@ def page_values(runs, settings, out):
         "results": groups_table(groups, RESULTS, words=1),
         "steps": "steps.png" if stepped else "",
         "scores": _scores(runs),
-        "best": _best(runs),
+        "best": best_models(runs),
         "leaking": ", ".join(leaking),
         "translations": examples(runs),
         "cost": cost_section(groups),
@@ -122,19 +123,6 @@ def _settings(runs: Sequence[Run]) -> str:
             row = rows.setdefault(name, {"setting": name})
             row[plain(run.label)] = str(value)
     return markdown([*rows.values()])
-
-
-def _best(runs: Sequence[Run]) -> str:
-    """Names the step of each model that was chosen by validation."""
-    steps = []
-    for run in runs:
-        results = run.metrics.as_table() if run.metrics else {}
-        if "best_step" in results:
-            early = ", which stopped early" * results["stopped_early"]
-            steps.append(
-                f"{plain(run.label)} at step {results['best_step']:,}{early}"
-            )
-    return "; ".join(steps)
 
 
 def _scores(runs: Sequence[Run]) -> str:
