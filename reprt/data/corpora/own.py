@@ -58,12 +58,12 @@ def load(
                 for pair in pairs:
                     yield name, *pair
 
-    places = [
-        [str(Path(path).absolute()) for path in files[name]] for name in files
-    ]
+    places = []
+    for paths in files.values():
+        places.append([str(Path(path).absolute()) for path in paths])
     settings = tuple(columns), quoting, missing and held_out
     folder = folder_of((places, settings))
-    sides = stored(folder, SPLITS, read, itertools.chain(*places))
+    sides = stored(folder, SPLITS, read, [*train, *dev, *test])
     splits = {name: Split(*sides[name]) for name in files}
     if empty := [name for name, split in splits.items() if not len(split)]:
         whole = sum(len(splits[name]) for name in [*missing, "train"])

@@ -187,16 +187,14 @@ class _Writer:
         self._file.write_batch(batch)
 
 
-def _sizes(files: Iterable[str]) -> list:
-    """Returns the size and the time of the last change of each file, by its path."""
+def _sizes(files: Iterable[str]) -> list[list[int]]:
+    """Returns the size of each file, and when it was last changed."""
     sizes = []
-    for name in files:
-        path = Path(name).absolute()
+    for path in map(Path, files):
         # A table may be a folder of files.
         parts = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for part in parts:
-            state = part.stat()
-            sizes.append([str(part), state.st_size, state.st_mtime_ns])
+        for state in map(Path.stat, parts):
+            sizes.append([state.st_size, state.st_mtime_ns])
     return sizes
 
 
