@@ -4,6 +4,8 @@ import contextlib
 import re
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
 
 # How often a line is written to a file, which keeps every line.
 SECONDS_BETWEEN_LINES = 30
@@ -59,6 +61,22 @@ def duration(seconds: float) -> str:
     if hour:
         return f"{hour}:{minute:02d}:{second:02d}"
     return f"{minute}:{second:02d}"
+
+
+def counted(
+    parts: Iterable[Sized],
+    total: int,
+    work: str,
+    progress: Callable[[str], None],
+) -> Iterator:
+    """Passes sentences on, part by part, and tells when all will have been used."""
+    start = time.monotonic()
+    done = 0
+    for part in parts:
+        yield part
+        done += len(part)
+        left = (time.monotonic() - start) * (total - done) / done
+        progress(f"{work}: {done:,}/{total:,} sentences, {duration(left)} left")
 
 
 class _Log:

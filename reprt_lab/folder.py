@@ -72,6 +72,9 @@ class RunFolder:
             target_vocabulary_sha256=text.target_tokenizer.digest(),
             origin=text.corpus.origin,
             official_text=text.corpus.official,
+            vocabulary_sentences=min(
+                len(text.corpus.train), settings.vocabulary.most_of_a_side
+            ),
             unknown=text.unknown,
             **_sizes(text),
             sentence_pairs={

@@ -14,7 +14,7 @@ from pathlib import Path
 import keras
 
 from reprt import __version__
-from reprt_lab.cores import usable_cores
+from reprt.cores import usable_cores
 from reprt_lab.records import Start
 
 PACKAGES = (

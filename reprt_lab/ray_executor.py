@@ -76,7 +76,10 @@ def run_on_ray(
         train = remote(_train_one)
         names = {}
         for part in work:
-            text = ray.put(part)
+            # Workers may be on machines that share only the folder of the results.
+            text = ray.put(
+                dataclasses.replace(part, corpus=part.corpus.off_disk())
+            )
             for run in part.runs:
                 folder = RunFolder(part.folder / run.name)
                 another = folder.holds_another(run, part.corpus)

@@ -164,6 +164,8 @@ class Manifest(Record):
     origin: str | None = None
     official_text: bool
     sentence_pairs: dict[str, int]
+    vocabulary_sentences: int | None = None
+    """How many sentences of each side the vocabularies were learnt on."""
     unknown: dict[str, dict[str, float]] | None = None
     """The share of unknown pieces by split and side."""
     tokens: dict[str, dict[str, float]] | None = None

@@ -156,11 +156,10 @@ def _work_on_pairs(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
             f"{len(corpus.test):,} pairs ({corpus.origin})"
         )
-        sources = set(corpus.test.source)
-        if repeated := sources.intersection(corpus.train.source):
+        if corpus.facts.repeated:
             progress.say(
-                f"Of {len(sources):,} different sources of the test, "
-                f"{len(repeated):,} are in the training text as well"
+                f"Of {corpus.facts.test_sources:,} different sources of the test, "
+                f"{corpus.facts.repeated:,} are in the training text as well"
             )
         folder = _folder(recipe, corpus, out)
         small = recipe.is_small(len(corpus.train))

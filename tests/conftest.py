@@ -44,6 +44,14 @@ def no_determinism_is_left():
     config.disable_op_determinism()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def a_cache_of_its_own(tmp_path_factory):
+    """Texts of tests are kept with the tests' files, and not with the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def text(tmp_path_factory):
     """33 training pairs, so that batches of 16 leave one over."""

@@ -3,9 +3,9 @@
 import collections
 import dataclasses
 import functools
-import time
+import json
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,11 @@ from reprt.data.rows import Rows, read_rows, write_rows
 from reprt.data.tokenizers.tokenizer import (
     Tokenizer,
     VocabularySettings,
-    digest_of,
+    chunks,
+    name_of,
 )
-from reprt.files import make_once
-from reprt.progress import duration
+from reprt.files import make_once, read_json, write_text
+from reprt.progress import counted
 
 # It changes whenever text becomes other ids, or their file another.
 _IDS_VERSION = 4
@@ -178,38 +179,42 @@ def encode(
     text = EncodedCorpus(corpus, source, target, train, dev, test, references)
     if target.keeps_case:
         return text
-    words = " ".join(corpus.train.target).lower().split()
-    counts = collections.Counter(words)
-    words = sorted(counts)
-    decoded = target.decode(rows("words of the target", words, target))
-    lost = 0
-    for word, other in zip(words, decoded):
-        # A tokenizer may part a word at its punctuation.
-        if other.replace(" ", "") != unicodedata.normalize("NFC", word):
-            lost += counts[word]
-    share = lost / max(1, counts.total())
-    return dataclasses.replace(text, lost_words=share)
+    lost = _lost_words(cache / "ids", progress, corpus.train.target, target)
+    return dataclasses.replace(text, lost_words=lost)
+
+
+def _lost_words(folder, progress, sentences, tokenizer) -> float:
+    """Returns the share of words that ids lose, from a folder that keeps it."""
+    settings = f"lost words {tokenizer.digest()}"
+    path = folder / f"{name_of(settings, sentences)}.json"
+
+    def write(path):
+        counts: collections.Counter[str] = collections.Counter()
+        for chunk in chunks(sentences):
+            counts.update(" ".join(chunk).lower().split())
+        lost = 0
+        for words in chunks(counts):
+            for word, other in zip(words, tokenizer.words(words)):
+                # A tokenizer may part a word at its punctuation.
+                whole = unicodedata.normalize("NFC", word)
+                if other.replace(" ", "") != whole:
+                    lost += counts[word]
+        share = lost / max(1, counts.total())
+        write_text(path, json.dumps(share))
+
+    make_once(path, write, progress)
+    return read_json(path)
 
 
 def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
     """Returns the ids of sentences, from a folder that keeps them."""
     settings = f"{_IDS_VERSION} {tokenizer.digest()} {max_tokens}"
-    path = folder / f"{digest_of(settings, sentences)}.ids"
+    path = folder / f"{name_of(settings, sentences)}.ids"
 
     def write(path):
         chunks = tokenizer.encode_chunks(sentences, max_tokens)
         work = f"tokenising {part}"
-        write_rows(_counted(chunks, len(sentences), work, progress), path)
+        write_rows(counted(chunks, len(sentences), work, progress), path)
 
     make_once(path, write, progress)
     return read_rows(path)
-
-
-def _counted(chunks, total, work, progress) -> Iterator[Rows]:
-    """Passes the rows on, and tells how many have been used and when all will be."""
-    start, done = time.monotonic(), 0
-    for rows in chunks:
-        yield rows
-        done += len(rows)
-        left = (time.monotonic() - start) * (total - done) / done
-        progress(f"{work}: {done:,}/{total:,} sentences, {duration(left)} left")

@@ -361,7 +361,7 @@ def test_quoting_says_how_cells_are_quoted(read, tmp_path):
         assert read(".tsv", content, quoting=quoting) == [pair]
         path = str(tmp_path / "table.tsv")
         found = own.load("de_to_en", *[[path]] * 3, quoting=quoting)
-        assert found.train.source == [pair[0]]
+        assert list(found.train.source) == [pair[0]]
 
 
 def test_escapes_are_read_as_postgresql_and_mysql_wrote_them(read):

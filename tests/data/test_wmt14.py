@@ -151,9 +151,12 @@ def test_the_whole_text(server, pairs, tmp_path):
     other = find("wmt14", "fr_to_en")
     assert other.train.source[:] == corpus.train.target[:]
     assert list(other.test.target) == [news.format("ref.en")]
-    damaged = (folder / "train.en").read_bytes().replace(b"a", b"b", 1)
-    (folder / "train.en").write_bytes(damaged)
+    train = folder / "text" / "train.arrow"
+    whole = train.read_bytes()
+    train.unlink()  # for its bytes are mapped
+    train.write_bytes(whole[:-1])
     assert find("wmt14", "en_to_fr") == corpus  # made anew
+    assert train.read_bytes() == whole
 
 
 def test_german_is_in_three_of_the_archives(server, pairs):

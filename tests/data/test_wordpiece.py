@@ -215,7 +215,9 @@ def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
     monkeypatch.setattr(
         wordpiece,
         "learn_vocabulary",
-        lambda *asked: learnt.append(asked) or RESERVED,
+        lambda sentences, size: (
+            learnt.append((list(sentences), size)) or RESERVED
+        ),
     )
     texts = (["a", "b"], 100), (["a", "b"], 101), (["ab"], 100), (["a\nb"], 100)
     for lines, size in texts * 2:

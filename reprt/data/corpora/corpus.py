@@ -3,12 +3,13 @@
 import dataclasses
 import functools
 import hashlib
-import itertools
+import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
+from reprt.data.corpora.store import Sentences, digest_of, folder_of, stored
+from reprt.files import cache, read_json, write_text
 
 SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
@@ -28,35 +29,26 @@ class Split:
     def of(cls, source, target, where: object) -> "Split":
         """Returns the pairs that have a word on both sides; none is a `ValueError`."""
         check_aligned(source, target, where)
-        both = zip(map(has_a_word, source), map(has_a_word, target))
-        split = cls(source, target).chosen(map(all, both))
-        if not len(split):
-            raise ValueError(
-                "Expected at least one line with text on both sides. Received: none in "
-                f"{where}."
-            )
-        return split
-
-    def chosen(self, mask: Iterable[bool]) -> "Split":
-        """Returns the pairs where the mask is True."""
-        mask = list(mask)
-        source = list(itertools.compress(self.source, mask))
-        target = list(itertools.compress(self.target, mask))
-        return Split(source, target)
-
-    def dealt(self, share: float, count: int = 1) -> "list[Split]":
-        """Returns `count` parts of about that share each, and then the rest.
-
-        A hash of the source decides where a pair goes. So repeated sentences stay
-        together even if case or spaces differ, a pair stays where it is when others are
-        added, and no seed matters.
-        """
-        places = np.fromiter(map(_place, self.source), float, len(self))
-        parts = np.minimum((places / share).astype(int), count)
-        return [self.chosen(parts == number) for number in range(count + 1)]
+        pairs = with_words(zip(source, target), where)
+        return cls(*map(list, zip(*pairs)))
 
     def __len__(self):
         return len(self.source)
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What only a look at all sentences tells.
+
+    Attributes:
+        sha256: that of all sentences, by which a run names its text.
+        test_sources: the number of different sources of the test.
+        repeated: how many of them are in the training text as well.
+    """
+
+    sha256: str
+    test_sources: int
+    repeated: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +76,16 @@ class Corpus:
         """Returns the text with a share of the training pairs dealt for validation."""
         if not share:
             return self
-        dev, train = self.train.dealt(share)
+        names = "dev", "train"
+        sides = self.train.source, self.train.target
+        dealt = deal(zip(*sides), share, names)
+        splits: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+        if isinstance(self.train.source, Sentences):
+            folder = folder_of((share, *map(digest_of, sides)))
+            splits = stored(folder, names, lambda: dealt)
+        else:
+            splits = gathered(dealt, names)
+        dev, train = (Split(*splits[name]) for name in names)
         if not (len(dev) and len(train)):
             raise ValueError(
                 "Expected 'held_out' in [text] to leave pairs to train and to validate "
@@ -101,18 +102,78 @@ class Corpus:
 
     def digest(self) -> str:
         """Returns the sha256 of all sentences, so that a run can name its text."""
-        return self._sha256
+        return self.facts.sha256
 
     @functools.cached_property
-    def _sha256(self) -> str:
+    def facts(self) -> Facts:
+        """What a look at all sentences tells; that at a text on disk is kept."""
+        sides = self._sides
+        if not all(isinstance(side, Sentences) for side in sides):
+            return self._look()
+        digests = " ".join(map(digest_of, sides))
+        name = hashlib.sha256(digests.encode()).hexdigest()
+        path = cache() / "texts" / f"{name}.json"
+        if not path.exists():
+            write_text(path, json.dumps(dataclasses.asdict(self._look())))
+        return Facts(**read_json(path))
+
+    def _look(self) -> Facts:
         sha = hashlib.sha256()
+        for side in self._sides:
+            # The side is not joined first, because that would double its memory.
+            for number, sentence in enumerate(side):
+                sha.update(b"\n" * (number > 0) + sentence.encode())
+            sha.update(b"\0")
+        sources = set(self.test.source)
+        repeated = sources.intersection(self.train.source)
+        return Facts(sha.hexdigest(), len(sources), len(repeated))
+
+    @property
+    def _sides(self) -> list[Sequence[str]]:
+        sides = []
         for split in (self.train, self.dev, self.test):
-            for side in (split.source, split.target):
-                # The side is not joined first, because that would double its memory.
-                for number, sentence in enumerate(side):
-                    sha.update(b"\n" * (number > 0) + sentence.encode())
-                sha.update(b"\0")
-        return sha.hexdigest()
+            sides += [split.source, split.target]
+        return sides
+
+    def off_disk(self) -> "Corpus":
+        """Returns the same text for machines that have another disk."""
+        splits = {}
+        for name in SPLITS:
+            split = getattr(self, name)
+            if isinstance(split.source, Sentences):
+                split = Split(split.source.off_disk(), split.target.off_disk())
+            splits[name] = split
+        return dataclasses.replace(self, **splits)
+
+
+def deal(
+    pairs: Iterable[tuple[str, str]],
+    share: float,
+    names: Sequence[str],
+) -> Iterator[tuple[str, str, str]]:
+    """Yields pairs, each after a split's name: all but the last get about that share.
+
+    A hash of the source decides where a pair goes. So repeated sentences stay together
+    even if case or spaces differ, a pair stays where it is when others are added, and
+    no seed matters.
+    """
+    for source, target in pairs:
+        part = int(_place(source) / share)
+        yield names[min(part, len(names) - 1)], source, target
+
+
+def gathered(
+    pairs: Iterable[tuple[str, str, str]],
+    names: Sequence[str],
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Returns the two sides of each split of pairs that stand after its name."""
+    sides: dict[str, tuple[list[str], list[str]]] = {}
+    for name in names:
+        sides[name] = [], []
+    for name, source, target in pairs:
+        sides[name][0].append(source)
+        sides[name][1].append(target)
+    return sides
 
 
 def _place(sentence: str) -> float:
@@ -128,6 +189,33 @@ def check_aligned(source: Sequence, target: Sequence, where: object):
         raise ValueError(
             "Line i of one side translates line i of the other: both need as many "
             f"lines. Received: {len(source)} and {len(target)} in {where}."
+        )
+
+
+def with_words(
+    pairs: Iterable[Sequence[str | None]],
+    where: object,
+) -> Iterator[tuple[str, str]]:
+    """Yields the pairs that have a word on both sides; none is a `ValueError`.
+
+    Where one side is longer, the other's sentences are None at the end.
+    """
+    pairs = iter(pairs)
+    complete = 0
+    for number, (source, target) in enumerate(pairs):
+        if source is None or target is None:
+            shorter, longer = number, number + 1 + sum(1 for _ in pairs)
+            if source is None:
+                check_aligned(range(shorter), range(longer), where)
+            else:
+                check_aligned(range(longer), range(shorter), where)
+        elif has_a_word(source) and has_a_word(target):
+            complete += 1
+            yield source, target
+    if not complete:
+        raise ValueError(
+            "Expected at least one line with text on both sides. Received: none in "
+            f"{where}."
         )
 
 

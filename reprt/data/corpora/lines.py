@@ -20,13 +20,18 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-def read_lines(path: Path) -> list[str]:
-    """Returns the lines of a file, as `decoded` does; `.gz` is decompressed."""
+def lines(path: Path) -> Iterator[str]:
+    """Yields the lines of a file, as `decoded` does; `.gz` is decompressed."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as file:
-            return list(decoded(file, path))
+            yield from decoded(file, path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(
             f"Expected {path} to be a whole gzip file. Received: {error}."
         ) from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """Returns the lines that `lines` yields."""
+    return list(lines(path))

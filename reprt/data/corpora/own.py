@@ -1,10 +1,18 @@
 """A text of the user's own: two files, a sentence per line, or a table of pairs."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.corpora.lines import read_lines
+from reprt.data.corpora.corpus import (
+    SPLITS,
+    Corpus,
+    Split,
+    deal,
+    with_words,
+)
+from reprt.data.corpora.lines import lines
+from reprt.data.corpora.store import folder_of, stored
 from reprt.data.corpora.tables import TABLES, Quoting, is_table, read_table
 from reprt.data.corpora.ted import find_pair
 
@@ -26,7 +34,7 @@ def load(
             table, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
         dev, test: the same; where there is none, `held_out` of `train`.
         columns: of tables, the source's and the target's; by default the languages.
-        held_out: that share, as `Split.dealt` chooses it.
+        held_out: that share, as `deal` chooses it.
         quoting: of `.tsv` and `.csv`, as `read_table` has it.
     """
     find_pair(pair)
@@ -36,39 +44,58 @@ def load(
             "Expected two 'columns', the source's and the target's. Received: "
             f"{', '.join(columns)}."
         )
-    given = {"train": train, "dev": dev, "test": test}
-    splits = {
-        name: _read(paths, columns, quoting)
-        for name, paths in given.items()
-        if paths
-    }
-    missing = [name for name in given if name not in splits]
-    if missing:
-        whole = splits["train"]
-        splits |= zip([*missing, "train"], whole.dealt(held_out, len(missing)))
-        if empty := [name for name, split in splits.items() if not len(split)]:
-            raise ValueError(
-                f"Expected enough pairs in {' and '.join(train)} for "
-                f"{', '.join(missing)}, {held_out:.2%} each. Received: {len(whole)}, "
-                f"none of which falls to {empty[0]}. Add files by --dev and --test."
-            )
+    files = {"train": train, "dev": dev, "test": test}
+    missing = [name for name in files if not files[name]]
+    for paths in files.values():
+        _check_kinds(paths)
+
+    def read():
+        for name, paths in files.items():
+            pairs = _pairs(paths, columns, quoting) if paths else ()
+            if name == "train" and missing:
+                yield from deal(pairs, held_out, [*missing, "train"])
+            else:
+                for pair in pairs:
+                    yield name, *pair
+
+    places = []
+    for paths in files.values():
+        places.append([str(Path(path).absolute()) for path in paths])
+    settings = tuple(columns), quoting, missing and held_out
+    folder = folder_of((places, settings))
+    sides = stored(folder, SPLITS, read, [*train, *dev, *test])
+    splits = {name: Split(*sides[name]) for name in files}
+    if empty := [name for name, split in splits.items() if not len(split)]:
+        whole = sum(len(splits[name]) for name in [*missing, "train"])
+        raise ValueError(
+            f"Expected enough pairs in {' and '.join(train)} for "
+            f"{', '.join(missing)}, {held_out:.2%} each. Received: {whole}, none of "
+            f"which falls to {empty[0]}. Add files by --dev and --test."
+        )
     origin = " and ".join(str(Path(path).absolute()) for path in train)
     name = f"{pair} from {Path(train[0]).name}"
     return Corpus(name, pair, False, origin, **splits)
 
 
-def _read(paths: Sequence[str], columns: Sequence[str], quoting) -> Split:
-    where = " and ".join(map(str, paths))
+def _check_kinds(paths: Sequence[str]):
+    """Refuses what is neither two files nor one table."""
     tables = [*map(is_table, paths)]
-    if tables == [False, False]:
-        first, second = map(read_lines, map(Path, paths))
-        return Split.of(first, second, where)
-    if tables != [True]:
+    if tables not in ([], [True], [False, False]):
         raise ValueError(
             f"Expected two files, one sentence per line, or a table whose name ends "
-            f"with {', '.join(TABLES)}. Received: {where}."
+            f"with {', '.join(TABLES)}. Received: {' and '.join(map(str, paths))}."
         )
+
+
+def _pairs(
+    paths: Sequence[str],
+    columns: Sequence[str],
+    quoting,
+) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of two files or of a table that have words."""
+    where = " and ".join(map(str, paths))
+    if len(paths) == 2:
+        sides = map(lines, map(Path, paths))
+        return with_words(itertools.zip_longest(*sides), where)
     rows = read_table(Path(paths[0]), columns, quoting)
-    source = [row.source for row in rows]
-    target = [row.target for row in rows]
-    return Split.of(source, target, where)
+    return with_words((row[1:] for row in rows), where)

@@ -5,7 +5,7 @@ file of another writer hardly ever fits. What fits two readings is refused.
 """
 
 import csv
-import io
+import hashlib
 import itertools
 import json
 import re
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from reprt.data.corpora.lines import read_lines
+from reprt.data.corpora.lines import lines
 from reprt.imports import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -67,8 +67,8 @@ def read_table(
     path: Path,
     columns: Sequence[str],
     quoting: Quoting | None = None,
-) -> list[Row]:
-    """Returns the pairs of a table's two columns; what is not clear is a `ValueError`.
+) -> Iterator[Row]:
+    """Yields the pairs of a table's two columns; what is not clear is a `ValueError`.
 
     Args:
         path: a file whose name ends with one of `TABLES`.
@@ -81,47 +81,69 @@ def read_table(
         case ".parquet":
             return _read_parquet(path, columns)
         case _:
-            return _read_delimited(path, columns, quoting)
+            return _rows(path, columns, quoting or _quoting(path, columns))
 
 
-def _read_delimited(path: Path, columns, quoting: Quoting | None) -> list[Row]:
-    text = "\n".join(line.rstrip("\r") for line in read_lines(path))
-    # Rows may end as on old Macs.
-    if "\n" not in text:
-        text = text.replace("\r", "\n")
-    readings: dict[Quoting, list[Row]] = {}
-    errors = []
-    quoted = path.suffix.lower() == ".csv" or text.startswith('"')
+def _quoting(path: Path, columns) -> Quoting:
+    """Returns the way of quoting that fits a table, which is read in all of them."""
+    first = next(_lines(path), "")
+    quoted = path.suffix.lower() == ".csv" or first.startswith('"')
     ways = ("double", "backslash", "none") if quoted else get_args(Quoting)
-    for way in [quoting] if quoting else ways:
+    readings: dict[Quoting, tuple[int, str]] = {}
+    errors = []
+    for way in ways:
         try:
-            readings[way] = list(_rows(path, text, columns, way))
+            readings[way] = _count_and_digest(_rows(path, columns, way))
         except ValueError as error:
             errors.append(error)
-    if not quoting and quoted and '"' in text:
+    if quoted and "none" in readings and _holds(path, '"'):
         # Quotes around cells are usual here. But a cell of several lines, each of
         # which would be a row, has begun with a quote that is part of its sentence.
-        lines = readings.pop("none", [])
-        if any(len(rows) < len(lines) for rows in readings.values()):
-            readings["none"] = lines
+        by_line = readings.pop("none")
+        if any(count < by_line[0] for count, _ in readings.values()):
+            readings["none"] = by_line
     if not readings:
         raise errors[0]
-    first, *others = readings.values()
+    usual, *others = readings
     for other in others:
-        if first != other:
-            raise ValueError(_told_apart(path, first, other))
-    return first
+        if readings[other] != readings[usual]:
+            rows = (_rows(path, columns, way) for way in (usual, other))
+            raise ValueError(_told_apart(path, *rows))
+    return usual
 
 
-def _rows(path: Path, text: str, columns, quoting: Quoting) -> Iterator[Row]:
-    """Yields the rows of a text by one way of quoting, all of which have to fit."""
-    delimiter = _delimiter(path, text, columns)
-    lines = _cells(path, text, delimiter, quoting)
-    _, head = next(lines, (1, []))
+def _count_and_digest(rows: Iterator[Row]) -> tuple[int, str]:
+    count = 0
+    sha = hashlib.sha256()
+    for count, row in enumerate(rows, 1):
+        sha.update(repr(row).encode())
+    return count, sha.hexdigest()
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yields the lines of a table; rows may end as on old Macs."""
+    bare = (line.rstrip("\r") for line in lines(path))
+    first = next(bare, "")
+    second = next(bare, None)
+    if second is None:
+        yield from first.split("\r")
+    else:
+        yield from itertools.chain([first, second], bare)
+
+
+def _holds(path: Path, mark: str) -> bool:
+    return any(mark in line for line in _lines(path))
+
+
+def _rows(path: Path, columns, quoting: Quoting) -> Iterator[Row]:
+    """Yields the rows of a table by one way of quoting, all of which have to fit."""
+    delimiter = _delimiter(path, columns)
+    cells_of_rows = _cells(path, delimiter, quoting)
+    _, head = next(cells_of_rows, (1, []))
     names = [name.strip() for name in head]
     _check_names(path, names, columns, "line 1")
     source, target = map(names.index, columns)
-    for number, cells in lines:
+    for number, cells in cells_of_rows:
         if not any(map(str.strip, cells)):
             continue
         if len(cells) != len(names):
@@ -132,10 +154,10 @@ def _rows(path: Path, text: str, columns, quoting: Quoting) -> Iterator[Row]:
         yield Row(number, cells[source], cells[target])
 
 
-def _delimiter(path: Path, text: str, columns) -> str:
+def _delimiter(path: Path, columns) -> str:
     """Returns what parts the names of the columns in the first line."""
     delimiters = DELIMITERS[path.suffix.lower()]
-    head = text.partition("\n")[0].replace('"', "")
+    head = next(_lines(path), "").replace('"', "")
     for delimiter in delimiters:
         names = [name.strip() for name in head.split(delimiter)]
         if set(columns) <= set(names):
@@ -145,30 +167,30 @@ def _delimiter(path: Path, text: str, columns) -> str:
 
 def _cells(
     path: Path,
-    text: str,
     delimiter: str,
     quoting: Quoting,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the cells of each row, and the number of the line where it begins."""
     if quoting in ("none", "escapes"):
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(_lines(path), 1):
             cells = line.split(delimiter)
             if quoting == "escapes":
                 cells = [_unescaped(cell, path, number) for cell in cells]
             yield number, cells
         return
+    rows = _with_breaks(path)
     escape = None
     if quoting == "backslash":
         escape = "\\"
         # The csv module would drop a backslash before any character.
-        text = _ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text)
+        rows = (_ESCAPE.sub(_bare_doubled, row) for row in rows)
     # A cell may be longer than the csv module's usual limit.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    csv.field_size_limit(max(csv.field_size_limit(), path.stat().st_size))
     reader = csv.reader(
-        io.StringIO(text.replace("\r", _CR), newline="\n"),
+        (row.replace("\r", _CR) for row in rows),
         delimiter=delimiter,
         escapechar=escape,
-        skipinitialspace=f'{delimiter} "' in text,
+        skipinitialspace=_holds(path, f'{delimiter} "'),
         strict=True,
     )
     number = 1
@@ -185,6 +207,20 @@ def _cells(
             f"Expected cells of {path} in whole quotes, or without. Received: {error}, "
             f"in the row that begins in line {number}. {_HOW_TO_READ}"
         ) from error
+
+
+def _with_breaks(path: Path) -> Iterator[str]:
+    """Yields the lines of a table, all but the last with their break."""
+    rest = _lines(path)
+    line = next(rest)
+    for following in rest:
+        yield f"{line}\n"
+        line = following
+    yield line
+
+
+def _bare_doubled(escape: re.Match) -> str:
+    return escape[0] if escape[1] else r"\\"
 
 
 def _unescaped(cell: str, path: Path, number: int) -> str:
@@ -215,7 +251,7 @@ def _check_names(path: Path, names: Sequence[str], columns, where: str):
             )
 
 
-def _told_apart(path: Path, one: list[Row], other: list[Row]) -> str:
+def _told_apart(path: Path, one: Iterator[Row], other: Iterator[Row]) -> str:
     """Names the first row that two ways of quoting read as two."""
     rows = itertools.zip_longest(one, other)
     first = next(filter(None, pair) for pair in rows if pair[0] != pair[1])
@@ -227,11 +263,10 @@ def _told_apart(path: Path, one: list[Row], other: list[Row]) -> str:
     )
 
 
-def _read_jsonl(path: Path, columns) -> list[Row]:
+def _read_jsonl(path: Path, columns) -> Iterator[Row]:
     """Reads an object a line."""
     names: dict[str, None] = {}
-    rows = []
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(lines(path), 1):
         if not line.strip():
             continue
         where = f"line {number}"
@@ -248,9 +283,8 @@ def _read_jsonl(path: Path, columns) -> list[Row]:
             )
         names |= dict.fromkeys(cells)
         sides = (_sentence(cells.get(each), path, where) for each in columns)
-        rows.append(Row(number, *sides))
+        yield Row(number, *sides)
     _check_names(path, list(names), columns, "its objects")
-    return rows
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -263,26 +297,28 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return cells
 
 
-def _read_parquet(path: Path, columns) -> list[Row]:
+def _read_parquet(path: Path, columns) -> Iterator[Row]:
     need = "Tables in .parquet need pyarrow: pip install '.[train]'."
     pyarrow = load_extra("pyarrow", need)
     parquet = load_extra("pyarrow.parquet", need)
+    number = 0
     try:
-        dataset = parquet.ParquetDataset(path)
-        _check_names(path, dataset.schema.names, columns, "its schema")
-        table = dataset.read(list(columns))
-        sides = [table.column(each).to_pylist() for each in columns]
+        table = parquet.ParquetDataset(path)
+        _check_names(path, table.schema.names, columns, "its schema")
+        for part in table.fragments:
+            reader = part.to_batches(columns=list(columns), batch_readahead=1)
+            for batch in reader:
+                sides = [column.to_pylist() for column in batch.columns]
+                for number, pair in enumerate(zip(*sides), number + 1):
+                    where = f"row {number}"
+                    cells = (_sentence(cell, path, where) for cell in pair)
+                    yield Row(number, *cells)
     # Their messages name no file.
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
             f"{path} cannot be read as a table: {reason}"
         ) from error
-    rows = []
-    for number, pair in enumerate(zip(*sides), 1):
-        cells = (_sentence(cell, path, f"row {number}") for cell in pair)
-        rows.append(Row(number, *cells))
-    return rows
 
 
 def _sentence(cell: Any, path: Path, where: str) -> str:

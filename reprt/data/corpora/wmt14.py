@@ -4,20 +4,21 @@
 
 import contextlib
 import dataclasses
+import functools
 import gzip
 import hashlib
 import json
 import re
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
-from reprt.data.corpora.lines import read_lines
-from reprt.files import cache, checksum, file_lock, read_toml, whole_folder
+from reprt.data.corpora.lines import decoded
+from reprt.data.corpora.store import stored
+from reprt.files import cache, read_toml, write_text
 from reprt.progress import byte_line
 
 PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
@@ -27,10 +28,7 @@ LONGEST = 250
 # So is a pair of which a side has this many times the words of the other.
 MOST_TIMES = 9
 # It changes whenever the archives give other files.
-RULES = 3
-
-# `sha256sum --check` reads it beside the files of a text.
-SUMS = "SHA256SUMS"
+RULES = 4
 
 # The pairs from one look at the progress to the next.
 _LINES_BETWEEN = 10_000
@@ -68,23 +66,21 @@ def load(pair: str) -> Corpus:
             f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}."
         )
     [other] = {*pair.split("_to_")} - {"en"}
-    folder = place(other)
-    if not _is_whole(folder):
-        with file_lock(folder.with_suffix(".lock")):
-            if not _is_whole(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-                _make(folder, other)
-
-    splits = [
-        Split(
-            *(
-                read_lines(folder / f"{name}.{side}")
-                for side in pair.split("_to_")
-            )
-        )
-        for name in ("train", "dev", f"test.{pair}")
-    ]
-    return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
+    pairs = [each for each in PAIRS if other in each]
+    names = ["train", "dev", *pairs]
+    sides = stored(place(other), names, functools.partial(_read, other, pairs))
+    # The text is from English, and newstest2014 has its own for each direction.
+    step = 1 if pair == pairs[0] else -1
+    train, dev = (Split(*sides[name][::step]) for name in names[:2])
+    return Corpus(
+        f"WMT14 {pair}",
+        pair,
+        False,
+        str(place(other)),
+        train,
+        dev,
+        Split(*sides[pair]),
+    )
 
 
 def place(other: str) -> Path:
@@ -113,8 +109,11 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     return (one, other) if kept else None
 
 
-def _make(folder: Path, other: str):
-    """Writes the text, and a record of what was kept of each part."""
+def _read(
+    other: str,
+    pairs: Sequence[str],
+) -> Iterator[tuple[str, str, str]]:
+    """Yields the pairs of all splits, and records what was kept of each part."""
     parts = [part for part in TRAIN if other in part.languages]
     dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *parts)]
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
@@ -124,44 +123,31 @@ def _make(folder: Path, other: str):
     full = DATASETS["wmt14/full"]
     (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
     test = _downloaded(url, f"md5:{md5}")
-    with whole_folder(folder) as place, contextlib.ExitStack() as stack:
-        for language, member in zip(("en", other), DEV.members(other)):
-            with open_member(dev, member) as (sentences, _):
-                (place / f"dev.{language}").write_bytes(sentences.read())
-        for pair in (pair for pair in PAIRS if other in pair):
-            languages = pair.split("_to_")
-            # What systems were given, and what translations are compared with.
-            for language, member in zip(
-                languages, full.langpairs["-".join(languages)]
-            ):
-                with open_member(test, member) as (sgml, _):
-                    text = "\n".join([*_segments(sgml.read().decode()), ""])
-                (place / f"test.{pair}.{language}").write_text(text, "utf-8")
-        sides = [
-            stack.enter_context(open(place / f"train.{language}", "wb"))
-            for language in ("en", other)
-        ]
-        records = [
-            _clean(part, other, path, sides) for part, path in zip(parts, train)
-        ]
-        for file in sides:
-            file.flush()
-        (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
-        (place / SUMS).write_bytes(_sums(place))
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a text is there, with the files that were written."""
-    if not folder.is_dir():
-        return False
-    # Texts that earlier versions cached have no such file.
-    sums = folder / SUMS
-    return not sums.is_file() or sums.read_bytes() == _sums(folder)
-
-
-def _sums(folder: Path) -> bytes:
-    files = sorted(each for each in folder.iterdir() if each.name != SUMS)
-    return b"".join(map(checksum, files))
+    sides = []
+    for member in DEV.members(other):
+        with open_member(dev, member) as (file, _):
+            sides.append(list(decoded(file, member)))
+    for source, target in zip(*sides, strict=True):
+        yield "dev", source, target
+    for pair in pairs:
+        # What systems were given, and what translations are compared with.
+        sides = []
+        for member in full.langpairs[pair.replace("_to_", "-")]:
+            with open_member(test, member) as (sgml, _):
+                sides.append(_segments(sgml.read().decode()))
+        for source, target in zip(*sides, strict=True):
+            yield pair, source, target
+    records = []
+    for part, path in zip(parts, train):
+        number = kept = 0
+        for number, clean in enumerate(_cleaned_part(part, other, path), 1):
+            if clean is not None:
+                kept += 1
+                source, target = clean
+                yield "train", source.decode(), target.decode()
+        records.append({"name": part.name, "pairs": number, "kept": kept})
+    text = json.dumps(records, indent=2) + "\n"
+    write_text(place(other) / "parts.json", text)
 
 
 def _downloaded(url: str, known_hash: str) -> Path:
@@ -172,14 +158,12 @@ def _segments(sgml: str) -> list[str]:
     return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
 
 
-def _clean(
+def _cleaned_part(
     part: Part,
     other: str,
     archive: Path,
-    files,
-) -> dict[str, str | int]:
-    """Adds what is kept of both sides of a part to two files; returns a record."""
-    pairs = kept = 0
+) -> Iterator[tuple[bytes, bytes] | None]:
+    """Yields what `cleaned` makes of each pair of a part."""
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         (english, size), (foreign, _) = (
@@ -190,11 +174,7 @@ def _clean(
         if part.member.endswith(".gz"):
             sides = [enter(gzip.open(side)) for side in sides]
         line = enter(byte_line(f"cleaning {part.name}", size))
-        for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
-            if pairs % _LINES_BETWEEN == 0:
+        for number, pair in enumerate(zip(*sides, strict=True), start=1):
+            if number % _LINES_BETWEEN == 0:
                 line.update(english.tell() - line.n)
-            if clean := cleaned(*pair):
-                kept += 1
-                for file, each in zip(files, clean):
-                    file.write(each + b"\n")
-    return {"name": part.name, "pairs": pairs, "kept": kept}
+            yield cleaned(*pair)

@@ -26,13 +26,10 @@ from reprt.data.tokenizers.tokenizer import (
     Tokenizer,
     VocabularySettings,
     check_reserved,
-    chunks,
     tensorflow_text,
 )
 from reprt.imports import load_extra
 
-# One model is learnt on no more sentences than these, in about 1 GiB.
-MOST_SENTENCES = 2_000_000
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
 
@@ -77,14 +74,14 @@ class BPE(Tokenizer):
     def to_bytes(self) -> bytes:
         return self.model
 
-    def encode_chunks(self, sentences, max_tokens=None):
-        for chunk in chunks(sentences):
-            rows = self._processor.encode(
-                list(chunk),
-                add_bos=True,
-                add_eos=True,
-            )
-            yield Rows.of([np.array(row[:max_tokens], "int32") for row in rows])
+    def _encode(self, sentences, max_tokens):
+        rows = self._processor.encode(
+            sentences,
+            add_bos=True,
+            add_eos=True,
+            num_threads=1,
+        )
+        return Rows.of([np.array(row[:max_tokens], "int32") for row in rows])
 
     @functools.cached_property
     def graph(self):
@@ -109,10 +106,7 @@ class BPE(Tokenizer):
 
 
 class BPESettings(VocabularySettings):
-    """BPE of each side, or one of both.
-
-    Each model is learnt on at most two million sentences, at equal distances.
-    """
+    """BPE of each side, or one of both."""
 
     tokenizer = BPE
     name: Literal["bpe"] = "bpe"
@@ -143,19 +137,14 @@ class BPESettings(VocabularySettings):
             target = BPE(_starting_with(target.to_bytes(), target_tag))
         return source, target
 
-    def _plan(self, pair, texts):
+    def _identity(self, pair):
         tags = _tags(pair) if self.tags else ()
-        most = MOST_SENTENCES // len(texts)
-        settings = self.size, tags, most, NORMALISATION, COVERAGE
+        settings = self.size, tags, self.most_of_a_side, NORMALISATION, COVERAGE
+        return f"bpe {settings}"
 
-        def learn():
-            sentences: list[str] = []
-            for text in texts:
-                step = max(1, -(-len(text) // most))
-                sentences.extend(text[::step])
-            return BPE(learn_model(sentences, self.size, tags))
-
-        return f"bpe {settings}", learn
+    def _learnt(self, sentences, pair):
+        tags = _tags(pair) if self.tags else ()
+        return BPE(learn_model(sentences, self.size, tags))
 
 
 def _tags(pair: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """What the rest of the package asks of a tokenizer, and of the settings of one."""
 
 import abc
+import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,11 +11,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from reprt.constants import END_ID, PAD_ID, RESERVED
+from reprt.cores import in_threads
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.store import digest_of
 from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
 from reprt.fixed import Fixed
 from reprt.imports import load_extra
+from reprt.progress import counted
 from reprt.settings import Place, Settings, Size
 
 # This many sentences become ids at a time.
@@ -68,13 +72,18 @@ class Tokenizer(Fixed, abc.ABC):
         with whole_file(Path(path)) as file:
             file.write(self.to_bytes())
 
-    @abc.abstractmethod
     def encode_chunks(
         self,
-        sentences: Sequence[str],
+        sentences: Iterable[str],
         max_tokens: int | None = None,
     ) -> Iterator[Rows]:
         """Yields the sentences' ids, cut after `max_tokens`, a number at a time."""
+        encode = functools.partial(self._encode, max_tokens=max_tokens)
+        return in_threads(encode, chunks(sentences))
+
+    @abc.abstractmethod
+    def _encode(self, sentences: list[str], max_tokens: int | None) -> Rows:
+        """Returns the ids of a few sentences; several threads call it at once."""
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """Returns each sentence's ids, from start to end, as int32 arrays."""
@@ -143,11 +152,19 @@ class VocabularySettings(Settings, abc.ABC):
     """The folder of a run whose vocabularies are taken, instead of learning some."""
     size: Size = 8000
     """How many pieces are aimed at; small texts give fewer."""
+    sentences: Size = 1_000_000
+    """The most sentences that are learnt on, at equal distances in the training text.
+    For one vocabulary of both sides, half of them are of each."""
 
     @property
     def joint(self) -> bool:
         """Whether an id is the same piece on both sides."""
         return False
+
+    @property
+    def most_of_a_side(self) -> int:
+        """The most sentences of a side that are learnt on."""
+        return self.sentences // 2 if self.joint else self.sentences
 
     def learn(
         self,
@@ -160,40 +177,59 @@ class VocabularySettings(Settings, abc.ABC):
             path = Path(self.from_run, f"source{self.tokenizer.ending}")
             target = path.with_stem("target")
             return self.tokenizer.read(path), self.tokenizer.read(target)
-
-        def of(sides, *texts):
-            settings, learn = self._plan(corpus.pair, texts)
-            name = digest_of(settings, itertools.chain(*texts))
-            path = folder / f"{name}{self.tokenizer.ending}"
-
-            def write(path):
-                count = sum(map(len, texts))
-                progress(
-                    f"vocabulary of the {sides}: learnt from {count:,} sentences"
-                )
-                learn().write(path)
-
-            make_once(path, write, progress)
-            return self.tokenizer.read(path)
-
         train = corpus.train
+        texts = {"source": [train.source], "target": [train.target]}
         if self.joint:
-            tokenizer = of("two sides", train.source, train.target)
-            return tokenizer, tokenizer
-        return of("source", train.source), of("target", train.target)
+            texts = {"two sides": [train.source, train.target]}
+        elif train.source == train.target:
+            # That of a language model.
+            del texts["target"]
+        learn = functools.partial(
+            self._learn_once, corpus.pair, folder, progress
+        )
+        tokenizers = list(in_threads(learn, texts.items()))
+        return tokenizers[0], tokenizers[-1]
+
+    def _learn_once(self, pair, folder, progress, named_sides) -> Tokenizer:
+        """Returns one tokenizer, of one side or of both."""
+        name, sides = named_sides
+        work = f"vocabulary of the {name}"
+
+        def sample():
+            count = sum(min(self.most_of_a_side, len(side)) for side in sides)
+            sentences = itertools.chain.from_iterable(map(self._spread, sides))
+            parts = counted(chunks(sentences), count, work, progress)
+            yield from itertools.chain.from_iterable(parts)
+            progress(f"{work}: {self.size:,} pieces of {count:,} sentences")
+
+        def write(path):
+            self._learnt(sample(), pair).write(path)
+
+        settings = self._identity(pair)
+        path = folder / f"{name_of(settings, *sides)}{self.tokenizer.ending}"
+        make_once(path, write, progress)
+        return self.tokenizer.read(path)
+
+    def _spread(self, sentences: Sequence[str]) -> Iterator[str]:
+        """Yields the sentences of a side that are learnt on."""
+        most, total = self.most_of_a_side, len(sentences)
+        for number, sentence in enumerate(sentences):
+            if (number + 1) * most // total > number * most // total:
+                yield sentence
 
     @abc.abstractmethod
-    def _plan(self, pair, texts) -> tuple[str, Callable]:
-        """All that decides a tokenizer besides its sentences, and what learns it."""
+    def _identity(self, pair: str) -> str:
+        """All that decides a tokenizer besides the text."""
+
+    @abc.abstractmethod
+    def _learnt(self, sentences: Iterable[str], pair: str) -> Tokenizer:
+        """Returns the tokenizer that is learnt on sentences."""
 
 
-def digest_of(settings: str, sentences: Iterable[str]) -> str:
-    """Returns the sha256 of settings and of each sentence with its length."""
-    sha = hashlib.sha256(f"{settings}\n".encode())
-    for sentence in sentences:
-        data = sentence.encode()
-        sha.update(b"%d:%b" % (len(data), data))
-    return sha.hexdigest()
+def name_of(settings: str, *sides: Sequence[str]) -> str:
+    """Returns a name for what some settings make of sentences, as a cache has it."""
+    parts = [settings, *map(digest_of, sides)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def check_reserved(vocabulary: Sequence[str]):
@@ -204,13 +240,14 @@ def check_reserved(vocabulary: Sequence[str]):
         )
 
 
-def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
+def chunks(sentences: Iterable[str]) -> Iterator[list[str]]:
     if isinstance(sentences, str):
         raise ValueError(
             f"Expected several sentences. Received one: {sentences!r}."
         )
-    for start in range(0, len(sentences), CHUNK):
-        yield sentences[start : start + CHUNK]
+    rest = iter(sentences)
+    while chunk := list(itertools.islice(rest, CHUNK)):
+        yield chunk
 
 
 def tensorflow_text():

@@ -5,12 +5,13 @@ import functools
 import hashlib
 import io
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
 
 from reprt.constants import END_ID, START_ID, UNKNOWN_ID
+from reprt.cores import in_threads
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.spacing import RULES, detokenised
@@ -64,12 +65,11 @@ class WordPiece(Tokenizer):
     def to_bytes(self) -> bytes:
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
-    def encode_chunks(self, sentences, max_tokens=None):
+    def _encode(self, sentences, max_tokens):
         tf, _ = tensorflow_text()
-        for chunk in chunks(sentences):
-            ids = self.graph_encode(chunk)[:, :max_tokens]
-            flat = tf.cast(ids.values, tf.int32).numpy()
-            yield Rows(flat, ids.row_lengths().numpy())
+        ids = self.graph_encode(sentences)[:, :max_tokens]
+        flat = tf.cast(ids.values, tf.int32).numpy()
+        return Rows(flat, ids.row_lengths().numpy())
 
     def as_written(self, sentence: str) -> str:
         return detokenised(sentence)
@@ -119,17 +119,14 @@ class WordPieceSettings(VocabularySettings):
     tokenizer = WordPiece
     name: Literal["wordpiece"] = "wordpiece"
 
-    def _plan(self, pair, texts):
-        (sentences,) = texts
-        settings = f"wordpiece {_LEARNING_VERSION} {self.size}"
+    def _identity(self, pair):
+        return f"wordpiece {_LEARNING_VERSION} {self.size} {self.sentences}"
 
-        def learn():
-            return WordPiece(learn_vocabulary(sentences, self.size))
-
-        return settings, learn
+    def _learnt(self, sentences, pair):
+        return WordPiece(learn_vocabulary(sentences, self.size))
 
 
-def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
+def learn_vocabulary(sentences: Iterable[str], size: int) -> list[str]:
     """Learns a WordPiece vocabulary as TensorFlow's tutorial does.
 
     Unlike there, a text of more than 1,000 characters has a piece for nearly all of
@@ -139,10 +136,14 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
 
-    split = BasicTokenizer(lower_case=True).tokenize
+    tokenizer = BasicTokenizer(lower_case=True)
+
+    def split(chunk):
+        return tokenizer.tokenize(chunk).flat_values.numpy().tolist()
+
     encoded: collections.Counter[bytes] = collections.Counter()
-    for chunk in chunks(sentences):
-        encoded.update(split(chunk).flat_values.numpy().tolist())
+    for part in in_threads(split, chunks(sentences)):
+        encoded.update(part)
     words: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
     for data, count in encoded.items():

@@ -5,7 +5,8 @@ import sys
 import pytest
 import tiny_run
 
-from reprt_lab import cores, provenance
+from reprt import cores
+from reprt_lab import provenance
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_limits_of_cgroups_count(
 )
 def test_the_cores_of_taskset_count():
     """The module alone, for the package takes its time."""
-    path = tiny_run.REPOSITORY / "reprt_lab" / "cores.py"
+    path = tiny_run.REPOSITORY / "reprt" / "cores.py"
     script = (
         "import os, runpy\n"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
