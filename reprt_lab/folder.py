@@ -237,19 +237,14 @@ class RunFolder:
 
     def record(self) -> Run:
         config = self.path / "config.toml"
-        metrics = self.metrics()
-        under_way = False
-        # Only a training leaves a lock.
-        if metrics is None and self._lock_path.exists():
-            with self.claimed() as claimed:
-                under_way = not claimed
         return Run(
             settings=WrittenSettings.read(files.read_toml(config), str(config)),
             manifest=self.manifest(),
             log=self.log(),
             steps=self.log("steps.csv"),
-            metrics=metrics,
-            under_way=under_way,
+            metrics=self.metrics(),
+            # Only a training makes the file.
+            lock=self._lock_path if self._lock_path.exists() else None,
             checkpoint_step=self._checkpoint_step,
         )
 

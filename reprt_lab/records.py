@@ -9,7 +9,7 @@ import pydantic
 from pydantic import Field
 
 from reprt.analysis.scores import Score, on_corpus_tokens
-from reprt.files import read_text
+from reprt.files import file_lock, read_text
 from reprt.models.presets import PRESETS
 from reprt.settings import Settings, in_one_line
 from reprt.training.settings import (
@@ -242,8 +242,8 @@ class Run(Record):
     """None while it is unfinished."""
     look: Look = Field(default=Look(), exclude=True)
     """How the page shows it."""
-    under_way: bool = Field(default=False, exclude=True)
-    """Whether a process works on it now."""
+    lock: Path | None = Field(default=None, exclude=True)
+    """The file that a process which works on it holds locked."""
     checkpoint_step: int = Field(default=0, exclude=True)
     """The step of its newest checkpoint."""
 
@@ -287,7 +287,10 @@ class Run(Record):
             steps += f" of {training.steps:,}"
         else:
             epochs += f" of {training.epochs}"
-        goes_on = "is in training" if self.under_way else "was interrupted"
+        goes_on = "was interrupted"
+        if self.lock:
+            with file_lock(self.lock, wait=False) as free:
+                goes_on = goes_on if free else "is in training"
         return f"{self.name} {goes_on}, after {epochs} epochs, at step {steps}"
 
     @property

@@ -71,7 +71,6 @@ def write_page(
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
         "unfinished": left_out("Not finished", unfinished),
-        "running": "; ".join(plain(run.state) for run in unfinished),
         **module.page_values(texts if several else runs, settings, out),
     }
     text = notes(folder)

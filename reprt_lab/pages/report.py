@@ -23,6 +23,7 @@ from reprt_lab.pages.frame import (
     runs_table,
     scores_of,
 )
+from reprt_lab.pages.runs import running
 from reprt_lab.pages.tables import markdown, plain
 from reprt_lab.recipe import Look
 from reprt_lab.records import Run
@@ -70,6 +71,7 @@ def page_values(runs, settings, out):
         if run.looks_ahead:
             leaking.append(plain(run.label))
     return {
+        "running": running(runs),
         **manifest.sentence_pairs,
         "sha256": manifest.text_sha256[:16],
         "results": _results(groups),

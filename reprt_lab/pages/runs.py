@@ -15,6 +15,7 @@ from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, read_toml
 from reprt_lab.folder import RunFolder
+from reprt_lab.pages.tables import plain
 from reprt_lab.recipe import Look, PageSettings, named
 from reprt_lab.records import Run, Start, read_records
 
@@ -133,6 +134,11 @@ def out_of_time(runs: Iterable[Run]) -> str:
     """Names the runs that `training.hours` ended early, which pages count as well."""
     early = [run for run in runs if run.metrics and run.metrics.out_of_time]
     return left_out("Out of time before the last epoch, and counted", early)
+
+
+def running(runs: Iterable[Run]) -> str:
+    """Says of unfinished runs how far they are."""
+    return "; ".join(plain(run.state) for run in runs if not run.finished)
 
 
 def left_out(why: str, runs: Iterable[Run]) -> str:

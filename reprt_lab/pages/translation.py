@@ -29,6 +29,7 @@ from reprt_lab.pages.report import (
     examples,
     with_unique_labels,
 )
+from reprt_lab.pages.runs import running
 from reprt_lab.pages.tables import NONE, fill, markdown, plain
 from reprt_lab.records import Manifest, Run
 
@@ -66,6 +67,7 @@ def page_values(runs, settings, out):
         draw_steps(stepped, colours, out / "steps.png")
     leaking = [plain(run.label) for run in runs if run.looks_ahead]
     return {
+        "running": running(runs),
         "sha256": manifest.text_sha256[:16],
         "origin": plain(manifest.origin or ""),
         "splits": _splits(manifest),
