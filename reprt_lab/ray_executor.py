@@ -78,7 +78,7 @@ def run_on_ray(
         for part in work:
             # Workers may be on machines that share only the folder of the results.
             text = ray.put(
-                dataclasses.replace(part, corpus=part.corpus.off_disk())
+                dataclasses.replace(part, corpus=part.corpus.in_memory())
             )
             for run in part.runs:
                 folder = RunFolder(part.folder / run.name)

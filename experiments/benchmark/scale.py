@@ -100,6 +100,7 @@ class Stages:
             {
                 "name": "repe-causal",
                 "preset": "repe-causal",
+                "model": {},
                 "vocabulary": dict(self.vocabulary),
             },
             "scale.py",
@@ -114,6 +115,8 @@ class Stages:
         """Returns the seconds of a stage and the most memory of this process."""
         import tensorflow  # noqa: F401
         import tensorflow_text  # noqa: F401
+
+        import reprt  # noqa: F401  (it keeps TensorFlow quiet)
 
         if stage in ("learning", "encoding", "first_step"):
             self.corpus = self.reading()

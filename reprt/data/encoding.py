@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,12 +41,11 @@ class EncodedSplit:
         lengths = self.lengths
         return np.flatnonzero((lengths >= shortest) & (lengths <= longest))
 
-    def only(self, indices: Iterable[int]) -> "EncodedSplit":
+    def only(self, indices: Sequence[int] | np.ndarray) -> "EncodedSplit":
         """Returns the pairs of these indices."""
-        indices = list(indices)
-        source = [self.source[index] for index in indices]
-        target = [self.target[index] for index in indices]
-        return EncodedSplit(Rows.of(source), Rows.of(target))
+        indices = np.array(indices, int)
+        sides = map(Rows.of, (self.source, self.target))
+        return EncodedSplit(*(side.only(indices) for side in sides))
 
     def of_target(self) -> "EncodedSplit":
         """Returns the same targets without a token of the sources."""
@@ -62,23 +61,29 @@ class EncodedSplit:
     @property
     def cut(self) -> float:
         """Returns the share of pairs of which a side was cut, and lost its end."""
-        cut = np.zeros(len(self), bool)
-        for rows in map(Rows.of, (self.source, self.target)):
-            # A language model's source has no tokens.
-            if rows.ids.size:
-                cut |= rows.ids[rows.splits[1:] - 1] != END_ID
-        return float(cut.mean())
+        count = 0
+        sides = map(Rows.of, (self.source, self.target))
+        for parts in zip(*(side.parts() for side in sides)):
+            cut = np.zeros(len(parts[0]), bool)
+            for rows in parts:
+                # A language model's source has no tokens.
+                if rows.ids.size:
+                    cut |= rows.ids[rows.splits[1:] - 1] != END_ID
+            count += int(cut.sum())
+        return count / max(1, len(self))
 
     @property
     def unknown(self) -> dict[str, float]:
         """Returns the share of `[UNK]` among the pieces of each side."""
         shares = {}
         for name in ("source", "target"):
-            rows = Rows.of(getattr(self, name))
-            if rows.ids.size:
-                unknown = int(np.count_nonzero(rows.ids == UNKNOWN_ID))
+            unknown = pieces = 0
+            side = Rows.of(getattr(self, name))
+            for rows in side.parts():
+                unknown += int(np.count_nonzero(rows.ids == UNKNOWN_ID))
                 ends = int(np.count_nonzero(rows.ids == END_ID))
-                pieces = len(rows.ids) - len(rows) - ends
+                pieces += len(rows.ids) - len(rows) - ends
+            if side.ids.size:
                 shares[name] = unknown / max(1, pieces)
         return shares
 

@@ -1,18 +1,28 @@
 """Rows of ids, laid end to end in memory or in a file that is memory-mapped."""
 
-from collections.abc import Iterable, Sequence
+import mmap
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from reprt.files import whole_file
 
+# This many rows are looked at together.
+PART = 100_000
+
 
 class Rows(Sequence[np.ndarray]):
     """A sequence of arrays that are the pieces of one."""
 
-    def __init__(self, ids: np.ndarray, lengths: Sequence[int] | np.ndarray):
+    def __init__(
+        self,
+        ids: np.ndarray,
+        lengths: Sequence[int] | np.ndarray,
+        memory: mmap.mmap | None = None,
+    ):
         self.ids = ids
+        self._memory = memory
         self.splits = np.zeros(len(lengths) + 1, "int64")
         np.cumsum(lengths, out=self.splits[1:])
 
@@ -26,6 +36,26 @@ class Rows(Sequence[np.ndarray]):
     @property
     def lengths(self) -> np.ndarray:
         return np.diff(self.splits)
+
+    def parts(self) -> Iterator["Rows"]:
+        """Yields all rows, a number at a time, and keeps none of them in memory."""
+        lengths = self.lengths
+        for start in range(0, len(self), PART):
+            some = lengths[start : start + PART]
+            first, last = self.splits[[start, start + len(some)]]
+            yield Rows(self.ids[first:last], some)
+            if self._memory is not None:
+                self._memory.madvise(mmap.MADV_DONTNEED)
+
+    def only(self, indices: np.ndarray) -> "Rows":
+        """Returns the rows of these indices."""
+        parts = []
+        for start in range(0, len(indices), PART):
+            rows = [self[row] for row in indices[start : start + PART]]
+            parts.append(np.concatenate(rows))
+        nothing = np.zeros(0, "int32")
+        ids = np.concatenate([nothing, *parts])
+        return Rows(ids, self.lengths[indices])
 
     def __len__(self):
         return len(self.splits) - 1
@@ -53,12 +83,13 @@ def write_rows(parts: Iterable[Rows], path: Path):
 def read_rows(path: Path) -> Rows:
     """Maps what `write_rows` wrote into memory; a `ValueError` if it is damaged."""
     try:
-        # A plain array of the same memory, because its slices are faster.
-        numbers = np.asarray(np.memmap(path, "int32", "r"))
+        with open(path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        numbers = np.frombuffer(memory, "int32")
         count = numbers[-1]
         ids, lengths = np.split(numbers[:-1], [len(numbers) - 1 - count])
         if len(ids) != lengths.sum():
             raise ValueError("its lengths are not those of its rows")
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
-    return Rows(ids, lengths)
+    return Rows(ids, lengths, memory)

@@ -7,6 +7,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from reprt.data.corpora.store import Sentences, digest_of, folder_of, stored
 from reprt.files import cache, read_json, write_text
@@ -135,14 +136,12 @@ class Corpus:
             sides += [split.source, split.target]
         return sides
 
-    def off_disk(self) -> "Corpus":
+    def in_memory(self) -> "Corpus":
         """Returns the same text for machines that have another disk."""
-        splits = {}
+        splits: dict[str, Any] = {}
         for name in SPLITS:
             split = getattr(self, name)
-            if isinstance(split.source, Sentences):
-                split = Split(split.source.off_disk(), split.target.off_disk())
-            splits[name] = split
+            splits[name] = Split(list(split.source), list(split.target))
         return dataclasses.replace(self, **splits)
 
 

@@ -8,7 +8,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from reprt.files import (
     cache,
@@ -36,26 +35,17 @@ class Sentences(Sequence[str]):
         digest: the sha256 of the sentences, as `digest_of` takes it.
     """
 
-    def __init__(self, column: Any, digest: str, place: tuple = ()):
-        self._column = column
+    def __init__(self, path: Path, side: str, digest: str):
         self.digest = digest
-        self._place = place
-
-    @classmethod
-    def read(cls, path: Path, side: str, digest: str) -> "Sentences":
-        """Maps a side of a file of `write` into memory."""
+        self._place = path, side, digest
+        # The file is read on even if its name becomes another's.
+        self._file = _pyarrow().OSFile(str(path))
         memory = _pyarrow().memory_map(str(path))
         table = _pyarrow("ipc").open_file(memory).read_all()
-        return cls(table.column(side), digest, (path, side, digest))
-
-    def off_disk(self) -> "Sentences":
-        """Returns the same for machines that have another disk: pickles hold it all."""
-        return Sentences(self._column, self.digest)
+        self._column = table.column(side)
 
     def __reduce__(self):
-        if self._place:
-            return Sentences.read, self._place
-        return Sentences, (self._column, self.digest)
+        return Sentences, self._place
 
     def __len__(self):
         return len(self._column)
@@ -70,8 +60,11 @@ class Sentences(Sequence[str]):
         return [self[row] for row in index]
 
     def __iter__(self):
-        for batch in self._column.chunks:
-            yield from batch.to_pylist()
+        # What is looked at where it is mapped would count as this process's memory.
+        reader = _pyarrow("ipc").open_file(self._file)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            yield from batch.column(self._place[1]).to_pylist()
 
     def __eq__(self, other):
         return isinstance(other, Sentences) and self.digest == other.digest
@@ -129,7 +122,7 @@ def stored(
     sides = {}
     for name, (digests, _) in read_json(place / MANIFEST)["splits"].items():
         path = place / f"{name}.arrow"
-        first, second = map(Sentences.read, [path] * 2, SIDES, digests)
+        first, second = map(Sentences, [path] * 2, SIDES, digests)
         sides[name] = first, second
     return sides
 
