@@ -97,16 +97,15 @@ class Objective:
         inputs,
         labels,
         step,
-        counts: Sequence[Any] = (),
+        counts: Sequence[Any],
     ) -> tuple[Any, Sums]:
-        """Returns the loss to be differentiated, and the sums.
+        """Returns a part's share of a batch's loss, and the sums.
 
-        With the `counts` of a whole batch it is the share of a part, such as that of a
-        replica. The shares of all parts add up to the loss of the batch, and so do
-        their gradients.
+        The `counts` are those of the whole batch, of which a part may be that of a
+        replica. The shares of all parts add up to the batch's loss, and so do their
+        gradients.
         """
         terms, sums = self.terms(inputs, labels, step)
-        counts = counts or self.counts(inputs, labels)
         loss = 0.0
         for term, count in zip(terms, counts, strict=True):
             loss += term.weight * term.total / ops.maximum(count, 1.0)

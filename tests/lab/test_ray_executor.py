@@ -1,5 +1,6 @@
-"""Many runs at once: two workers of Ray, one of which is killed."""
+"""Many runs at once: workers of Ray that are killed, and a node that is lost."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import psutil
 import pytest
 import tiny_run
 from elsewhere import until
+from ray.cluster_utils import Cluster
 
 from reprt_lab.folder import RunFolder
 
@@ -21,12 +23,17 @@ seeds = [0, 1]
 """
 )
 # A run has more epochs than end between a checkpoint and the kill.
-EPOCHS = 16
+EPOCHS = 24
 
 
-def workers(driver):
-    """The processes that train for a driver, by Ray's name for them."""
-    ours = psutil.Process(driver.pid).children(recursive=True)
+def raylet(node):
+    """The process that is a node of a cluster."""
+    return node.all_processes["raylet"][0].process.pid
+
+
+def workers(process):
+    """The processes that train under another, by Ray's name for them."""
+    ours = psutil.Process(process).children(recursive=True)
     # Which passes over processes that have ended since.
     named = [p for p in psutil.process_iter(["cmdline"]) if p in ours]
     return [
@@ -36,48 +43,94 @@ def workers(driver):
     ]
 
 
-@pytest.mark.long
-def test_a_killed_worker_goes_on(tmp_path, tmp_path_factory, monkeypatch):
+@pytest.fixture
+def started(tmp_path, tmp_path_factory, monkeypatch):
+    """A context in which the command trains a recipe's runs, on a cluster of Ray."""
     base = tmp_path_factory.getbasetemp()
     text = tiny_run.trained(base) / "text"
-    recipe = tmp_path / "tiny.toml"
-    out, log = tmp_path / "out", tmp_path / "log"
-    recipe.write_text(RECIPE)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
     # Other tests would come first.
     monkeypatch.setenv("RAY_worker_niceness", "0")
     path = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
-    command = [sys.executable, "-m", "reprt_lab", "train", str(recipe)]
-    command += ["--ray", "local"]
-    command += ["--text", str(text), "--out", str(out), "--only", "repe"]
+    command = [sys.executable, "-m", "reprt_lab", "train"]
+    command += [str(tmp_path / "tiny.toml"), "--text", str(text)]
+    command += ["--out", str(tmp_path / "out"), "--only", "repe"]
     command += ["--set", f"training.epochs={EPOCHS}"]
-    with open(log, "w") as file:
-        driver = subprocess.Popen(command, stdout=file, stderr=file)
-    try:
-        runs = [out / f"repe.{seed}" for seed in (0, 1)]
-        begun = "repe.*/checkpoints/step-*.npz"
-        until(lambda: any(out.glob(begun)), driver, log, seconds=300)
-        killed = workers(driver)
-        assert killed
-        for process in killed:
-            process.kill()
-        assert driver.wait(300) == 0, log.read_text()
-    finally:
-        driver.kill()
-        driver.wait()
-    text = log.read_text()
+
+    @contextlib.contextmanager
+    def start(address):
+        with open(tmp_path / "log", "w") as file:
+            driver = subprocess.Popen(
+                [*command, "--ray", address], stdout=file, stderr=file
+            )
+        try:
+            yield driver
+        finally:
+            driver.kill()
+            driver.wait()
+
+    return start
+
+
+def wait_for_checkpoints(driver, tmp_path, count):
+    """Waits until so many runs can go on where they are."""
+    begun = "repe.*/checkpoints/step-*.npz"
+
+    def enough():
+        found = {path.parent for path in (tmp_path / "out").glob(begun)}
+        return len(found) >= count
+
+    until(enough, driver, tmp_path / "log", seconds=300)
+
+
+def assert_finished(driver, tmp_path):
+    """Waits for the end of the command, and returns each run's starts."""
+    text = tmp_path / "log"
+    assert driver.wait(300) == 0, text.read_text()
+    text = text.read_text()
     assert "Together" in text and text.count("finished; ") == 2
-    starts = [RunFolder(run).manifest().starts for run in runs]
-    # It is the user's command, and not Ray's.
-    for start in sum(starts, []):
-        assert start.command == shlex.join(["reprt", *command[3:]])
-    assert all(RunFolder(run).metrics().epochs == EPOCHS for run in runs)
-    # What was killed began again, and not from the beginning.
+    runs = [RunFolder(tmp_path / "out" / f"repe.{seed}") for seed in (0, 1)]
+    assert all(run.metrics().epochs == EPOCHS for run in runs)
+    # What was lost began again, and not from the beginning.
+    starts = [run.manifest().starts for run in runs]
     assert max(map(len, starts)) >= 2
     begun = re.findall(r"from epoch (\d+), step", text)
     assert max(map(int, begun)) > 1
-    assert (out / "comparison.md").exists()
+    assert (tmp_path / "out" / "comparison.md").exists()
+    return starts
+
+
+@pytest.mark.long
+def test_a_killed_worker_goes_on(tmp_path, started):
+    with started("local") as driver:
+        wait_for_checkpoints(driver, tmp_path, 1)
+        killed = workers(driver.pid)
+        assert killed
+        for process in killed:
+            process.kill()
+        starts = assert_finished(driver, tmp_path)
+    # It is the user's command, and not Ray's.
+    for start in sum(starts, []):
+        assert start.command == shlex.join(["reprt", *driver.args[3:]])
+
+
+@pytest.mark.long
+def test_runs_of_a_lost_node_go_on_elsewhere(tmp_path, started):
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        others = [nodes.add_node(num_cpus=1) for _ in range(2)]
+        nodes.wait_for_nodes()
+        with started(nodes.address) as driver:
+            wait_for_checkpoints(driver, tmp_path, 2)
+            # A node has one of the two runs, or none.
+            busy = {process.ppid() for process in workers(os.getpid())}
+            lost = next(node for node in others if raylet(node) in busy)
+            nodes.remove_node(lost, allow_graceful=False)
+            assert_finished(driver, tmp_path)
+    finally:
+        nodes.shutdown()
 
 
 def test_what_ray_needs_is_told(monkeypatch, tmp_path):

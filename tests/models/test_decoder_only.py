@@ -51,7 +51,8 @@ def numbers(model):
     """A loss, and the logits of two steps, which every backend must give."""
     settings = TranslationAndSourceSettings()
     objective = TranslationAndSource(model, settings, steps=10)
-    loss, _ = objective.loss((SOURCE, TARGET), LABELS, 3)
+    batch = (SOURCE, TARGET), LABELS
+    loss, _ = objective.loss(*batch, 3, objective.counts(*batch))
     prefixes = model.start(model.encode(SOURCE), 2, 3)
     for position in range(2):
         ids = np.repeat(TARGET[:, position], 2)
@@ -111,7 +112,7 @@ def test_the_source_counts_less_and_less_and_is_not_smoothed(build):
     smoothed = -(0.8 * right + 0.2 * of_target.mean(-1))[LABELS != 0].mean()
     plain = -right[LABELS != 0]
     for step, weight in ((0, 1.0), (5, 0.7), (15, 0.2)):
-        loss, sums = objective.loss(*batch, step)
+        loss, sums = objective.loss(*batch, step, objective.counts(*batch))
         assert float(loss) == pytest.approx(
             weight * autoencoding + smoothed, rel=1e-5
         )

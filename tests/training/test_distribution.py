@@ -103,8 +103,8 @@ def drop_and_resume(folder, text):
 class SecondOverflows(Objective):
     """Gradients of one replica that are not finite, though its loss is."""
 
-    def loss(self, inputs, labels, step, over_replicas):
-        loss, sums = super().loss(inputs, labels, step, over_replicas)
+    def loss(self, inputs, labels, step, counts):
+        loss, sums = super().loss(inputs, labels, step, counts)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return loss * tf.where(replica == 1, 3e38, 1.0), sums
 

@@ -19,12 +19,9 @@ def origin(eagerly, trainer):
     return run
 
 
-@pytest.mark.parametrize("file", ["", "model.keras"])
-def test_the_weights_are_the_others_and_the_rest_begins_anew(
-    trainer, origin, file
-):
-    place = origin.folder.path / file
-    ours = trainer("run", NAME, start_from=str(place), seed=1)
+def test_the_weights_are_the_others_and_the_rest_begins_anew(trainer, origin):
+    place = str(origin.folder.path)
+    ours = trainer("run", NAME, start_from=place, seed=1)
     assert_same(ours.model.get_weights(), origin.model.get_weights())
     assert ours.state.step == 0 == int(ours._optimizer.iterations.numpy())
     (start,) = ours.folder.manifest().starts
@@ -36,7 +33,7 @@ def test_the_weights_are_the_others_and_the_rest_begins_anew(
 
 
 def test_a_resumed_run_does_not_ask_for_it_again(trainer, origin):
-    place = str(origin.folder.path)
+    place = str(origin.folder.model)
     ours = trainer("run", NAME, start_from=place)
     ours.train_epoch()
     origin.folder.model.unlink()
