@@ -428,7 +428,7 @@ def _projected(dense, x):
     projected = ops.matmul(rows, kernel)
     if dense.bias is not None:
         bias = ops.cast(dense.bias, dense.compute_dtype)
-        projected = projected + ops.reshape(bias, (-1,))
+        projected = ops.add(projected, ops.reshape(bias, (-1,)))
     # A size that is known spares a step's graph the operations that find it out.
     batch, tokens = ops.shape(x)[:2]
     return ops.reshape(
