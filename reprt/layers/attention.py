@@ -234,7 +234,7 @@ class PMHA(Layer):
             scores = times_transposed(queries, keys)
             scores = self._scores(scores, mask, bias)
             weights.append(self._weights(scores))
-        weights = [self.dropout_layer(x, training=training) for x in weights]
+        weights = self.dropout_layer.of_all(weights, training)
         values = key_layout.split(self._values(key, value))
         heads = list(map(ops.matmul, weights, values))
         output = _projected(self.output_dense, query_layout.join(heads))

@@ -6,7 +6,7 @@ import functools
 import tensorflow as tf
 
 from reprt.data.batching import batches, planned_batches
-from reprt.data.packing import GROUPS, pack
+from reprt.data.packing import pack
 from reprt.data.replicas import per_replica
 from reprt.optimizers import added_up, several_replicas
 from reprt.training.backend import Backend, seeds
@@ -145,8 +145,7 @@ class OnTensorFlow(Backend):
         replica = tf.distribute.get_replica_context()
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
-        # Every group of sentences makes its own draw for attention.
-        draw = (step * replica.num_replicas_in_sync + number) * GROUPS
+        draw = step * replica.num_replicas_in_sync + number
         for seed in self._seeds:
             seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
 
