@@ -296,7 +296,7 @@ class BeamSearch(Fixed):
         # sentence. Few passes are made over the logits, for a vocabulary is wide.
         most_of_one = min(most, logits.shape[1])
         logits = ops.cast(logits, "float32")
-        _, normalizer = softmax_and_normalizer(logits)
+        _, normalizer, _ = softmax_and_normalizer(logits)
         never = ops.convert_to_tensor(self._never)
         best, token = _top_k(logits + never, most_of_one)
         best = ops.reshape(best - normalizer, (-1, k, most_of_one))

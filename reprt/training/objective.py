@@ -78,7 +78,7 @@ class Objective:
         real = real_tokens(labels)
         states = ops.reshape(states, (-1, states.shape[-1]))
         kernel, bias = self.model.projection()
-        smoothed, loss, likeliest = linear_crossentropy(
+        smoothed, loss, hits = linear_crossentropy(
             states,
             kernel,
             bias,
@@ -87,7 +87,7 @@ class Objective:
             smoothing,
         )
         tokens = ops.sum(real)
-        correct = ops.sum(correct_tokens(labels, likeliest) * real)
+        correct = ops.sum(ops.cast(hits, real.dtype) * real)
         return Term(smoothed, tokens), Sums(loss, tokens, correct)
 
     def loss(
