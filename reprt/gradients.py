@@ -1,10 +1,12 @@
-"""Functions with gradients of their own, whose graphs do not outlive their use."""
+"""Functions whose gradients are better than those that Keras' operations have."""
 
 import functools
 
 import keras
 from keras import ops
 
+# The axes of a tensor of four, with the last two exchanged.
+SWAPPED = (0, 1, 3, 2)
 # The name of the one gradient in TensorFlow's registry.
 NAME = "ReprtCustomGradient"
 
@@ -37,6 +39,24 @@ def custom_gradient(function):
         return _in_graph(function, arguments)
 
     return call
+
+
+def times_transposed(x, y):
+    """Returns x yᵀ of the last two of four axes.
+
+    Keras' product takes yᵀ as a tensor, and the gradient of y would be transposed once
+    more. TensorFlow's takes the transposition as a flag, in gradients as well.
+
+    >>> from keras import ops
+    >>> product = times_transposed(ops.ones((1, 1, 2, 3)), ops.ones((1, 1, 4, 3)))
+    >>> tuple(product.shape)
+    (1, 1, 2, 4)
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.matmul(x, ops.transpose(y, SWAPPED))
+    import tensorflow as tf
+
+    return tf.matmul(x, y, transpose_b=True)
 
 
 def _in_graph(function, arguments):

@@ -9,9 +9,9 @@ CHUNKS = 8
 
 
 def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
-    """Total cross-entropy of `states @ kernel + bias`, and the likeliest tokens.
+    """Total cross-entropy of `states @ kernel + bias`, and which labels are likeliest.
 
-    The numbers are those of `MaskedCrossentropy` on the logits, and of their `argmax`.
+    The numbers are those of `MaskedCrossentropy` on the logits, and of their maximum.
     Logits are by far the largest tensors of a training step, so the tokens are taken in
     a few chunks. Each chunk's logits give its loss and its gradients at once, and are
     gone before the next chunk's are made. Without gradients, use the logits.
@@ -31,13 +31,14 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
 
     Returns:
         The total loss in nats, through which gradients flow, and the same without
-        smoothing, float32 scalars; and the most likely ids, `(tokens,)` integers.
+        smoothing, float32 scalars; and whether no token is likelier than the label,
+        `(tokens,)` booleans.
 
     >>> from keras import ops
     >>> from reprt.linear_crossentropy import linear_crossentropy
     >>> zeros = ops.zeros((2, 3)), ops.zeros((3, 4)), ops.zeros(4)
     >>> labels, weights = ops.array([3, 0]), ops.array([1.0, 0.0])
-    >>> loss, _, likeliest = linear_crossentropy(*zeros, labels, weights)
+    >>> loss, _, hits = linear_crossentropy(*zeros, labels, weights)
     >>> round(float(loss), 4)  # ln 4
     1.3863
 
@@ -54,50 +55,50 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
         # Chunks leave the queue at its front, and their gradients join its end. So no
         # chunk can start before the one before it is done.
         queue = ops.pad(states, ((0, padding), (0, 0)))
-        padded_labels = ops.pad(labels, ((0, padding),))
+        padded_labels = ops.cast(ops.pad(labels, ((0, padding),)), "int32")
         padded_weights = ops.pad(weights, ((0, padding),))
-        likeliest = []
+        hits = []
         loss = uniform_loss = kernel_gradient = bias_gradient = 0.0
         for chunk in range(CHUNKS):
             h, queue = queue[:size], queue[size:]
             rows = slice(chunk * size, (chunk + 1) * size)
             y, weight = padded_labels[rows], padded_weights[rows]
             logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
-            likeliest.append(ops.cast(ops.argmax(logits, axis=-1), "int32"))
-            p, normalizer = softmax_and_normalizer(logits)
-            normalizer = normalizer[:, 0]
-            score = ops.take_along_axis(logits, y[:, None], axis=1)[:, 0]
-            loss += ops.sum(weight * (normalizer - score))
+            p, normalizer, largest = softmax_and_normalizer(logits)
+            places = ops.arange(size, dtype="int32") * vocab_size + y
+            score = ops.take(ops.reshape(logits, (-1,)), places)
+            hits.append(score >= largest[:, 0])
+            loss += ops.sum(weight * (normalizer[:, 0] - score))
             if smoothing:
                 mean_score = ops.mean(logits, axis=-1)
-                uniform_loss += ops.sum(weight * (normalizer - mean_score))
+                uniform_loss += ops.sum(
+                    weight * (normalizer[:, 0] - mean_score)
+                )
                 # The part of q that all ids have.
                 p -= smoothing / vocab_size
 
-            # p − q is never made: its products are two products' difference. The
-            # label's sums over tokens stay in float32: in half precision a sum of
-            # many ones stands still.
             p = ops.cast(p, h.dtype)
-            label_weight = (1 - smoothing) * weight
             weight = ops.cast(weight, h.dtype)[:, None]
-
-            label_kernel = ops.transpose(ops.take(kernel, y, axis=1))
             h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
-            h_gradient -= (
-                ops.cast(label_weight[:, None], h.dtype) * label_kernel
-            )
             queue = ops.concatenate([queue, h_gradient])
-
-            label_states = label_weight[:, None] * ops.cast(h, "float32")
-            label_sum = ops.segment_sum(label_states, y, vocab_size)
             total = ops.matmul(ops.transpose(weight * h), p)
-            total = ops.cast(total, "float32")
-            kernel_gradient += total - ops.transpose(label_sum)
-
-            label_sum = ops.segment_sum(label_weight, y, vocab_size)
+            kernel_gradient += ops.cast(total, "float32")
             total = ops.matmul(ops.transpose(weight), p)[0]
-            bias_gradient += ops.cast(total, "float32") - label_sum
+            bias_gradient += ops.cast(total, "float32")
+
+        # p − q is never made: its products are two products' difference. The label's
+        # sums over tokens stay in float32: in half precision a sum of many ones stands
+        # still.
+        label_weights = (1 - smoothing) * weights[:, None]
+        columns = ops.take(ops.transpose(kernel), labels, axis=0)
         states_gradient = queue[:tokens]
+        states_gradient -= ops.cast(label_weights, columns.dtype) * columns
+        label_states = label_weights * ops.cast(states, "float32")
+        sums = ops.segment_sum(label_states, labels, vocab_size)
+        kernel_gradient -= ops.transpose(sums)
+        bias_gradient -= ops.segment_sum(
+            label_weights[:, 0], labels, vocab_size
+        )
         smoothed = (1 - smoothing) * loss + smoothing * uniform_loss
 
         def gradient(*upstream):
@@ -113,6 +114,6 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
                 ops.cast(scale * bias_gradient, bias.dtype),
             )
 
-        return (smoothed, loss, ops.concatenate(likeliest)[:tokens]), gradient
+        return (smoothed, loss, ops.concatenate(hits)[:tokens]), gradient
 
     return crossentropy(states, kernel, bias)

@@ -75,7 +75,7 @@ class MaskedCrossentropy(keras.losses.Loss):
         # (TensorFlow, 64 sentences of 26 tokens, 7,000 ids).
         @custom_gradient
         def crossentropy(logits):
-            p, normalizer = softmax_and_normalizer(logits)
+            p, normalizer, _ = softmax_and_normalizer(logits)
             loss = normalizer - ops.take_along_axis(logits, labels, axis=-1)
 
             def gradient(*arguments, upstream=None):
@@ -124,13 +124,15 @@ def check_labels(y_true, y_pred):
 
 
 def softmax_and_normalizer(logits):
-    """Returns `p = softmax(logits)` and the log of its divisor, `(…, 1)`.
+    """Returns `p = softmax(logits)`, the log of its divisor and the largest logit.
+
+    The last two are `(…, 1)`.
 
     `log p = logits − normalizer`, in fewer passes than `log_softmax` and `exp` take.
     Logits are float32, `(…, vocab_size)`.
 
     >>> import keras, reprt
-    >>> _, normalizer = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
+    >>> _, normalizer, _ = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
     >>> round(float(normalizer[0, 0]), 4)  # ln 4
     1.3863
     """
@@ -139,7 +141,7 @@ def softmax_and_normalizer(logits):
     # there is no token, a maximum needs its `initial`.
     largest = ops.max(logits, axis=-1, keepdims=True, initial=-math.inf)
     share = ops.max(p, axis=-1, keepdims=True, initial=0.0)
-    return p, largest - ops.log(share)
+    return p, largest - ops.log(share), largest
 
 
 def token_weights(y_true, sample_weight=None):

@@ -1,8 +1,11 @@
 """How often the most likely next token is the right one."""
 
+import math
+
 import keras
 from keras import ops
 
+from reprt.constants import PAD_ID
 from reprt.losses import check_labels, token_weights
 
 
@@ -56,11 +59,11 @@ class TokenAccuracy(keras.metrics.Metric):
 
 
 def correct_tokens(y_true, y_pred):
-    """Returns 1.0 where the most likely token is the label, else 0.0, in float32.
+    """Returns 1.0 where no token is likelier than the label, else 0.0, in float32.
 
     Args:
         y_true: integer labels; padding is compared like any other.
-        y_pred: logits with an axis more, or the likeliest ids, of the labels' shape.
+        y_pred: logits, of the labels' shape and an axis more.
 
     >>> import keras, reprt
     >>> logits = keras.ops.one_hot([[3, 2]], 4)
@@ -68,9 +71,8 @@ def correct_tokens(y_true, y_pred):
     >>> keras.ops.convert_to_numpy(correct).tolist()
     [[1.0, 0.0]]
     """
-    labels = ops.convert_to_tensor(y_true)
-    predicted = ops.convert_to_tensor(y_pred)
-    if len(predicted.shape) > len(labels.shape):
-        predicted = ops.argmax(predicted, axis=-1)
-    labels = ops.cast(labels, predicted.dtype)
-    return ops.cast(ops.equal(predicted, labels), "float32")
+    labels = ops.maximum(ops.cast(y_true, "int32"), PAD_ID)
+    scores = ops.take_along_axis(y_pred, labels[..., None], axis=-1)
+    # Keras' `argmax` takes five times as long as a maximum.
+    largest = ops.max(y_pred, axis=-1, initial=-math.inf)
+    return ops.cast(scores[..., 0] >= largest, "float32")

@@ -14,7 +14,7 @@ from text import Text
 
 from reprt_lab.provenance import provenance
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 def on_jax(peer: str) -> bool:
@@ -25,10 +25,10 @@ def on_jax(peer: str) -> bool:
 class Worker:
     """A process that has one peer, as a context manager; see `worker.py`."""
 
-    def __init__(self, module: str, peer: str, folder: Path):
+    def __init__(self, module: str, peer: str, folder: Path, root=ROOT):
         name, _, variant = peer.partition(":")
         environment = "plain_keras" if name == "tutorial" else name
-        python = HERE.parents[1] / ".bench" / environment / "bin" / "python"
+        python = ROOT / ".bench" / environment / "bin" / "python"
         # `make` builds it.
         if not python.exists():
             python = sys.executable
@@ -40,7 +40,7 @@ class Worker:
             self._process = subprocess.Popen(
                 [
                     python,
-                    HERE / "worker.py",
+                    root / "experiments" / "benchmark" / "worker.py",
                     module,
                     variant,
                     folder / "text.json",
@@ -49,7 +49,10 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env=os.environ | {"KERAS_BACKEND": backend} | platform,
+                # Another checkout's code goes before that of the environment.
+                env=os.environ
+                | {"KERAS_BACKEND": backend, "PYTHONPATH": str(root)}
+                | platform,
             )
 
     def ask(self, do: str, **arguments):

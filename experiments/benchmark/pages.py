@@ -35,7 +35,15 @@ def write(folder: Path, found: dict):
 def markdown(found: dict) -> str:
     """Returns the page of what `results.json` has."""
     parts = [found["work"]] if "work" in found else []
-    for section in (training, side_by_side, searches, agreement, growth, start):
+    for section in (
+        training,
+        side_by_side,
+        commits,
+        searches,
+        agreement,
+        growth,
+        start,
+    ):
         if found.get(section.__name__):
             parts += section(found)
     facts = {**found["provenance"], **found["versions"]}
@@ -102,6 +110,23 @@ def side_by_side(found):
 
     parameters = {"parameters": lambda row: f"{row['parameters']:,}"}
     yield table(parameters | {"training step": share}, models, "model")
+
+
+def commits(found):
+    commit, models = found["commits"].values()
+    yield f"## A step now and at {commit}"
+    yield (
+        "Median (quartiles) over rounds, in which both took turns on the same batches; "
+        "below 1 is faster now."
+    )
+    columns = {
+        "now": lambda row: _spread(row["now"], "{:,.0f} ms", 1000),
+        commit: lambda row: _spread(row["before"], "{:,.0f} ms", 1000),
+        f"now / {commit}": lambda row: _spread(
+            _divided(row["now"], row["before"]), "{:.3f}"
+        ),
+    }
+    yield table(columns, models, "model")
 
 
 def searches(found):

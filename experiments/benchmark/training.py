@@ -8,10 +8,12 @@ own models are compared with each other.
 
 import contextlib
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
-from driver import Benchmark, on_jax
+from driver import Benchmark, Worker, on_jax
 from peers.settings import OURS
 from text import generate
 
@@ -45,6 +47,11 @@ class Training(Benchmark):
             default=[],
             help="peers whose losses may differ",
         )
+        add(
+            "--before",
+            type=Path,
+            help="a checkout of an earlier commit, whose steps are timed beside ours",
+        )
         add("--steps", type=int, default=3, help="training steps a round")
         add("--pairs", type=int, default=640, help="of an epoch")
         add(
@@ -72,6 +79,8 @@ class Training(Benchmark):
                 self._measure(model, peer)
         if self.options.models[1:]:
             self._compare_models()
+        if self.options.before:
+            self._compare_commits()
 
     def _row(self, model, peer):
         rows = self.found["training"].setdefault(model, {})
@@ -162,6 +171,38 @@ class Training(Benchmark):
                     )
                     rows[model]["seconds"].append(took["step"])
         self.write()
+
+    def _compare_commits(self):
+        """Our steps now and at an earlier commit, by turns on the same batches."""
+        root, steps = self.options.before.resolve(), self.options.steps
+        commit = subprocess.run(
+            ["git", "-C", root, "rev-parse", "--short=12", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        rows = {}
+        self.found["commits"] = {
+            "before": commit.stdout.strip(),
+            "models": rows,
+        }
+        for model in self.options.models:
+            row = rows[model] = {"before": [], "now": []}
+            with (
+                Worker(OURS, OURS, self.options.out, root) as before,
+                Worker(OURS, OURS, self.options.out) as now,
+            ):
+                for worker in (before, now):
+                    worker.ask("build", model=model)
+                    worker.ask("train", first=0, count=4)
+                for number in range(self.options.rounds):
+                    turns = [("before", before), ("now", now)]
+                    for name, worker in turns[:: 1 if number % 2 else -1]:
+                        took = worker.ask(
+                            "step", first=4 + number * steps, count=steps
+                        )
+                        row[name].append(took["step"])
+            self.write()
 
 
 def _difference(found, wanted):

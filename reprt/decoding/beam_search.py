@@ -301,7 +301,7 @@ class BeamSearch(Fixed):
         # sentence. Few passes are made over the logits, for a vocabulary is wide.
         candidates_per_beam = min(num_candidates, logits.shape[1])
         logits = ops.cast(logits, "float32")
-        _, normalizer = softmax_and_normalizer(logits)
+        _, normalizer, _ = softmax_and_normalizer(logits)
         forbidden_logits = ops.convert_to_tensor(self._forbidden_logits)
         candidates, token = _top_k(
             logits + forbidden_logits, candidates_per_beam

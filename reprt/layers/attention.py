@@ -6,16 +6,16 @@ import keras
 from keras import ops
 
 from reprt.constants import check_sizes
+from reprt.gradients import times_transposed
 from reprt.layers.base import Layer, held, serialized
 from reprt.layers.dtypes import indices, widened
 from reprt.layers.layout import HEADS_FIRST, Padded, counted, layout_of
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import Positional
 
-# Axes of keys, from `(batch, tokens, heads, key_dim)` or with heads first, to
-# `(batch, heads, key_dim, tokens)`, as a product with queries takes them.
+# Axes of keys, from `(batch, tokens, heads, key_dim)` to `(batch, heads, key_dim,
+# tokens)`, as a product with queries takes them.
 TOKENS_LAST = (0, 2, 3, 1)
-SWAPPED = (0, 1, 3, 2)
 # It is added to squared lengths, so that a vector of zeros has a length.
 EPSILON = 1e-6
 
@@ -223,25 +223,20 @@ class PMHA(Layer):
         groups = zip(
             query_layout.split(self._queries(query, places)),
             key_layout.split(self._keys(key, places)),
-            key_layout.split(self._values(key, value)),
             key_layout.masks,
             self._biases(key, key_layout),
             strict=True,
         )
-        heads, weights = [], []
-        for queries, keys, values, mask, bias in groups:
+        weights = []
+        for queries, keys, mask, bias in groups:
             mask = self._mask(attention_mask, mask, queries)
-            # Both (sentences, heads, targets, …): of value_dim, and of sources.
-            attended, scores = self._attend(
-                queries,
-                keys,
-                values,
-                mask,
-                bias,
-                training,
-            )
-            heads.append(attended)
-            weights.append(scores)
+            # Eq. 12: (sentences, heads, targets, sources).
+            scores = times_transposed(queries, keys)
+            scores = self._scores(scores, mask, bias)
+            weights.append(self._weights(scores))
+        weights = self.dropout_layer.of_all(weights, training)
+        values = key_layout.split(self._values(key, value))
+        heads = list(map(ops.matmul, weights, values))
         output = _projected(self.output_dense, query_layout.join(heads))
         if not return_attention_scores:
             return output
@@ -285,10 +280,10 @@ class PMHA(Layer):
         if memory is not None:
             keys, shared_values, mask = memory
             sentences = ops.shape(keys)[0]
-            shared = self._scores(_by_sentence(query, sentences), keys, mask)
-            scores.append(_by_hypothesis(shared))
+            shared = ops.matmul(_by_sentence(query, sentences), keys)
+            scores.append(_by_hypothesis(self._scores(shared, mask)))
         for keys, _, mask in parts:
-            scores.append(self._scores(query, keys, mask))
+            scores.append(self._scores(ops.matmul(query, keys), mask))
         scores = ops.concatenate(scores, axis=3)
         if self.position is not None:
             bias = self._step_bias(
@@ -299,8 +294,7 @@ class PMHA(Layer):
                 position,
             )
             scores = scores if bias is None else scores + bias
-        weights = ops.softmax(scores, axis=3)
-        weights = ops.cast(weights, self.compute_dtype)
+        weights = self._weights(scores)
         heads = start = 0
         if memory is not None:
             start = ops.shape(shared_values)[2]
@@ -314,7 +308,14 @@ class PMHA(Layer):
         return _projected(self.output_dense, heads)
 
     def _queries(self, query, places):
-        return self._placed(_projected(self.query_dense, query), places)
+        """Queries whose products with keys are the scores, but for bias and mask."""
+        factor = self.scale if self.query_key_norm else self.key_dim**-0.5
+        if self.position is None and not self.query_key_norm:
+            return _projected(self.query_dense, query, factor)
+        queries = self._placed(_projected(self.query_dense, query), places)
+        if self.position is not None:
+            factor = factor * self.position.score_factor
+        return ops.cast(widened(queries) * factor, queries.dtype)
 
     def _keys(self, key, places):
         return self._placed(_projected(self.key_dense, key), places)
@@ -377,42 +378,29 @@ class PMHA(Layer):
             return key_mask
         return ops.logical_and(attention_mask, key_mask)
 
-    def _scores(self, query, key, mask, bias=None):
+    def _scores(self, products, mask, bias=None):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
-        factor = 1.0 if self.position is None else self.position.score_factor
-        scores = ops.matmul(query, key)
-        if self.query_key_norm:
-            # The gradient of one number is a sum over all scores.
-            scores = widened(scores)
-            scores = scores * ops.cast(factor * self.scale, scores.dtype)
-        else:
-            scores = scores * (factor * self.key_dim**-0.5)
         if bias is not None:
-            scores = widened(scores) + bias
+            products = widened(products) + bias
         return for_softmax(
-            scores, None if mask is None else ops.expand_dims(mask, 1)
+            products, None if mask is None else ops.expand_dims(mask, 1)
         )
 
-    def _attend(self, query, key, value, mask, bias, training):
-        """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
-        key = ops.transpose(key, SWAPPED)
-        scores = self._scores(query, key, mask, bias)
-        weights = ops.softmax(scores, axis=-1)
-        weights = ops.cast(weights, value.dtype)
-        weights = self.dropout_layer(weights, training=training)
-        return ops.matmul(weights, value), weights
+    def _weights(self, scores):
+        return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
 
 
-def _projected(dense, x):
-    """Every token's projection, `(batch, tokens, …)`: what `dense` returns.
+def _projected(dense, x, factor=1.0):
+    """Every token's projection, `(batch, tokens, …)`: what `dense` returns, scaled.
 
     It is one product of two matrices, for the tokens of all sequences. For few tokens
     TensorFlow takes a fraction of the time that the same takes as an einsum.
     """
     # The kernel of a quantised layer is not its weights.
     if dense.quantization_mode is not None:
-        return dense(x)
-    kernel = ops.cast(dense.kernel, dense.compute_dtype)
+        return factor * dense(x)
+    # A kernel has fewer numbers than what it makes.
+    kernel = ops.cast(factor * dense.kernel, dense.compute_dtype)
     # The axes of a token's channels, or of its heads.
     inputs = len(x.shape) - 2
     token_shape = tuple(kernel.shape[:inputs])
@@ -427,8 +415,8 @@ def _projected(dense, x):
     rows = ops.reshape(x, (-1, kernel.shape[0]))
     projected = ops.matmul(rows, kernel)
     if dense.bias is not None:
-        bias = ops.cast(dense.bias, dense.compute_dtype)
-        projected = projected + ops.reshape(bias, (-1,))
+        bias = ops.cast(factor * dense.bias, dense.compute_dtype)
+        projected = ops.add(projected, ops.reshape(bias, (-1,)))
     # A size that is known spares a step's graph the operations that find it out.
     batch, tokens = ops.shape(x)[:2]
     return ops.reshape(

@@ -2,6 +2,8 @@
 
 import keras
 
+from reprt.layers.dropout import Dropout
+
 
 class Layer(keras.layers.Layer):
     """A layer whose output has the shape, and the attached mask, of its first input.
@@ -35,7 +37,7 @@ class Layer(keras.layers.Layer):
         return super().from_config(config)
 
     def _dropout(self, rate, name="dropout"):
-        return keras.layers.Dropout(rate, dtype=self.dtype_policy, name=name)
+        return Dropout(rate, dtype=self.dtype_policy, name=name)
 
     def _check_tokens(self, shape):
         if len(shape) != 3 or shape[-1] is None:

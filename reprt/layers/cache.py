@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from reprt.layers.attention import SWAPPED
+from reprt.gradients import SWAPPED
 from reprt.layers.dtypes import indices
 
 

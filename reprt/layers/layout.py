@@ -100,7 +100,7 @@ class Packing(NamedTuple):
         widths: `(packed,)` integers, the length that its group is padded to.
         columns: `(packed,)` integers, its place in its sentence.
         slots: for each group `(sentences, length)` integers, the packed token in each
-            slot, and -1 in slots of padding.
+            slot; in slots of padding the last one, which only fills up.
         real: for each group `(sentences, length)` booleans, True in slots that may be
             attended to.
     """
@@ -126,9 +126,7 @@ class Packing(NamedTuple):
             # Tokens of one head side by side, as a product of matrices wants them.
             group = ops.expand_dims(group, 1)
             row = group * num_heads + head[:, None]
-            row = ops.where(group < 0, -1, row)
             rows.append(ops.reshape(row, (-1,)))
-        slots = ops.concatenate(rows)
         places = ops.expand_dims(self.first_slots * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
         groups, start = [], 0
@@ -138,8 +136,7 @@ class Packing(NamedTuple):
             start = end
         return Packed(
             packing=self,
-            slots=ops.maximum(slots, 0),
-            filled=ops.expand_dims(slots >= 0, 1),
+            slots=ops.concatenate(rows),
             places=ops.reshape(places, (-1,)),
             groups=tuple(groups),
         )
@@ -180,8 +177,7 @@ class Packed:
     Attributes:
         packing: the `Packing` that it is made of.
         slots: `(slots of all heads,)` integers, the row of the packed tokens' heads
-            that stands in each slot; any row in slots of padding.
-        filled: `(slots of all heads, 1)` booleans, False in slots of padding.
+            that stands in each slot.
         places: `(packed · heads,)` integers, the slot of each of those rows.
         groups: of each group its first slot, the slot after its last, its number of
             sentences and their length, integers or scalar tensors. Computed
@@ -190,7 +186,6 @@ class Packed:
 
     packing: Packing
     slots: Any
-    filled: Any
     places: Any
     groups: tuple
 
@@ -229,7 +224,7 @@ class Packed:
     def split(self, x):
         """From `(1, packed, heads, width)` to `(sentences, heads, length, width)`.
 
-        Slots of padding hold some token or other, which must not be attended to.
+        Slots of padding hold a token that fills up, and must not be attended to.
         """
         heads, width = x.shape[2:]
 
@@ -251,8 +246,8 @@ class Packed:
         @custom_gradient
         def join(*groups):
             def gradient(upstream):
+                # Slots of padding get zeros, the gradient of what fills up.
                 rows = ops.take(upstream, self.slots, axis=0)
-                rows = ops.where(self.filled, rows, 0)
                 return self._cut(rows, heads)
 
             return self._joined(groups), gradient

@@ -147,4 +147,5 @@ def check_mask(layer, name, mask, shape):
 def for_softmax(scores, mask):
     """Returns scores in float32 at least, which get no weight where a mask is False."""
     scores = widened(scores)
-    return scores if mask is None else ops.where(mask, scores, FORBIDDEN)
+    # Masks are smaller than scores, and a sum's gradient takes no time.
+    return scores if mask is None else scores + ops.where(mask, 0.0, FORBIDDEN)

@@ -80,7 +80,7 @@ class Objective:
         real = real_tokens(labels)
         states = ops.reshape(states, (-1, states.shape[-1]))
         kernel, bias = self.model.projection()
-        smoothed, loss, likeliest = linear_crossentropy(
+        smoothed, loss, hits = linear_crossentropy(
             states,
             kernel,
             bias,
@@ -89,7 +89,7 @@ class Objective:
             smoothing,
         )
         tokens = ops.sum(real)
-        correct = ops.sum(correct_tokens(labels, likeliest) * real)
+        correct = ops.sum(ops.cast(hits, real.dtype) * real)
         return Term(smoothed), Sums(loss, tokens, correct)
 
     def loss(

@@ -6,7 +6,7 @@ import functools
 import tensorflow as tf
 
 from reprt.data.batching import batches, planned_batches
-from reprt.data.packing import GROUPS, pack
+from reprt.data.packing import pack
 from reprt.data.replicas import per_replica
 from reprt.optimizers import dense_gradients, several_replicas
 from reprt.training.backend import Backend, seeds
@@ -170,8 +170,6 @@ class OnTensorFlow(Backend):
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
         draw = step * replica.num_replicas_in_sync + number
         draw = draw * self._parts + tf.cast(part, tf.int64)
-        # Every group of sentences makes its own draw for attention.
-        draw *= GROUPS
         for seed in self._seeds:
             seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
 

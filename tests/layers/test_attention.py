@@ -16,6 +16,7 @@ from reprt.layers import (
     EncoderBlock,
     padding_mask,
 )
+from reprt.layers.dropout import Dropout
 
 TARGETS, SOURCES = (
     array_by_formula((2, 4, 8), 1),
@@ -60,6 +61,8 @@ def pair(kind, inputs, **options):
     theirs.build(query, value, key)
     theirs.set_weights(set_weights_by_formula(ours).get_weights())
     if options.get("dropout"):
+        # Keras draws other random numbers.
+        theirs._dropout_layer.__class__ = Dropout
         for dropout in (ours.dropout_layer, theirs._dropout_layer):
             dropout.seed_generator.state.assign([0, 7])
     return ours, theirs

@@ -1,0 +1,148 @@
+"""Where a training step goes, now and at an earlier commit: numbers and a picture.
+
+    git worktree add BEFORE e762af1f
+    python profile_step.py BEFORE --out experiments/results/benchmark/profile
+
+Every model is profiled by TensorFlow in a process of its own, one operation after the
+other, so that times add up. `results.json` has the medians over a few batches, in
+milliseconds a step, and `step.svg` shows them.
+"""
+
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MODELS = ("repe", "repe-causal", "baseline")
+# What operations do, by the beginnings of their names; the rest works by element.
+KINDS = {
+    "products of all tokens": ("MklMatMul", "MklNativeFusedMatMul", "MatMul"),
+    "products of attention": ("MklBatchMatMul", "BatchMatMul"),
+    "laying tokens out": (
+        "Gather",
+        "Concat",
+        "MklTranspose",
+        "Transpose",
+        "Slice",
+        "Strided",
+    ),
+    "random numbers": ("StatelessRandom",),
+    "masks": ("Select", "GreaterEqual", "Logical", "Bitcast", "Cast"),
+}
+REST = "sums and products by element"
+
+
+def profile(model: str, batches=8):
+    """Prints the milliseconds of each kind of operation in a step."""
+    import tensorflow as tf
+    from peers.reprt import Peer
+    from peers.settings import BATCH_SIZE, Settings
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+    from text import generate
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    text = generate(64 * 2 * batches)
+    peer = Peer(Settings(vocab_sizes=text.vocab_sizes, model=model))
+    samples = []
+    for first in range(0, len(text), BATCH_SIZE):
+        rows = text.take(range(first, first + BATCH_SIZE))
+        samples.append(rows.batch())
+    for batch in samples:
+        peer.step(batch)
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            for batch in samples[:batches]:
+                peer.step(batch)
+        [file] = Path(folder).glob("**/*.xplane.pb")
+        space = xplane_pb2.XSpace.FromString(file.read_bytes())
+    times: collections.Counter = collections.Counter()
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                label = plane.event_metadata[event.metadata_id].name
+                name, _, operation = label.rpartition(":")
+                # Names with two colons are TensorFlow's own functions.
+                if name and not name.endswith(":") and "Call" not in operation:
+                    times[_kind(operation)] += event.duration_ps / 1e9 / batches
+    print(json.dumps(times))
+
+
+def _kind(operation):
+    for kind, beginnings in KINDS.items():
+        if operation.lstrip("_").startswith(beginnings):
+            return kind
+    return REST
+
+
+def measured(tree: Path, model: str) -> dict:
+    """Returns the milliseconds of each kind of operation, of the code in a folder."""
+    path = os.pathsep.join([str(tree), str(tree / "experiments" / "benchmark")])
+    code = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); "
+    code += f"import profile_step; profile_step.profile({model!r})"
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(printed.stdout.splitlines()[-1])
+
+
+def draw(results: dict, path: Path):
+    """Draws a bar for each model before and now."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # The same file from the same numbers.
+    matplotlib.rcParams["svg.hashsalt"] = "reprt"
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    axes = figure.subplots()
+    bars = []
+    for model in results["steps"]:
+        bars += [
+            (f"{model}, before", model, "before"),
+            (f"{model}, now", model, "now"),
+        ]
+    left = [0.0] * len(bars)
+    for kind in (*KINDS, REST):
+        widths = [
+            results["steps"][model][when].get(kind, 0)
+            for _, model, when in bars
+        ]
+        axes.barh([label for label, *_ in bars], widths, left=left, label=kind)
+        left = [start + width for start, width in zip(left, widths)]
+    axes.invert_yaxis()
+    axes.set_xlabel("milliseconds of a training step, one operation at a time")
+    axes.legend(loc="lower left", fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("runs/profile"))
+    options = parser.parse_args()
+    from reprt_lab.provenance import provenance
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    facts = provenance().as_table() | {"load": os.getloadavg()[0]}
+    results = {"provenance": facts, "steps": {}}
+    for model in MODELS:
+        results["steps"][model] = {
+            "before": measured(options.before.resolve(), model),
+            "now": measured(ROOT, model),
+        }
+    (options.out / "results.json").write_text(
+        json.dumps(results, indent=1) + "\n"
+    )
+    draw(results, options.out / "step.svg")
+
+
+if __name__ == "__main__":
+    main()
