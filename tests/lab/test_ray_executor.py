@@ -23,7 +23,7 @@ seeds = [0, 1]
 """
 )
 # A run has more epochs than end between a checkpoint and the kill.
-EPOCHS = 24
+EPOCHS = 16
 
 
 def raylet(node):
