@@ -56,6 +56,16 @@ Facts = dict[str, Fact]
 
 # --- The runs that pages speak of.
 
+# English-French, as the training text has them about.
+WMT14_PAIRS = 36_000_000
+SCALE_STAGES = (
+    "reading",
+    "learning",
+    "encoding",
+    "first_step",
+    "cold",
+    "warm",
+)
 PAIRS = ("az_to_en", "gl_to_en", "pt_to_en")
 SMALL_TEXTS = PAIRS[:2]
 POSITIONS_TEXTS = ("az_to_en", "embedded", "gl_to_en", "pt_to_en")
@@ -663,6 +673,47 @@ def speed_facts() -> Facts:
     }
 
 
+def of_scale(pairs: int, vocabulary: str, stage: str, name="seconds"):
+    """Returns what was measured of a stage on a text of a size, or None."""
+    path = RESULTS / "benchmark" / "scale.jsonl"
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        if (row["pairs"], row["vocabulary"], row["stage"]) == (
+            pairs,
+            vocabulary,
+            stage,
+        ):
+            return row[name]
+    return None
+
+
+def scale_facts() -> Facts:
+    """The time of a text of WMT'14's size, on the line through the two largest."""
+    smaller, larger = 800_000, 2_000_000
+    minutes = []
+    for stage in ("reading", "encoding", "warm"):
+        before, after = (
+            of_scale(pairs, "bpe", stage) for pairs in (smaller, larger)
+        )
+        slope = (after - before) / (larger - smaller)
+        seconds = after + slope * (WMT14_PAIRS - larger)
+        minutes.append(f"{seconds / 60:.0f}")
+    most = max(
+        of_scale(larger, "bpe", stage, "peak_memory_bytes")
+        for stage in SCALE_STAGES
+    )
+    growth = of_scale(larger, "bpe", "warm", "peak_memory_bytes") - of_scale(
+        smaller, "bpe", "warm", "peak_memory_bytes"
+    )
+    warm = of_scale(larger, "bpe", "warm", "peak_memory_bytes")
+    slope = growth / (larger - smaller)
+    of_wmt14 = warm + slope * (WMT14_PAIRS - larger)
+    return {
+        "scale.most": [f"{most / 2**30:.2f}"],
+        "scale.wmt14": [*minutes, f"{of_wmt14 / 2**30:.1f}"],
+    }
+
+
 def compute_facts() -> Facts:
     """Returns the numbers of each fact, as prose has them, by its name."""
     return {
@@ -679,6 +730,7 @@ def compute_facts() -> Facts:
         **rules_facts(),
         **positions_facts(),
         **speed_facts(),
+        **scale_facts(),
     }
 
 
@@ -786,6 +838,19 @@ def single_row(peer: str, *_) -> Fact:
     return cells
 
 
+def scale_row(pairs: str, vocabulary: str, *_) -> Fact:
+    cells = []
+    for stage in SCALE_STAGES:
+        key = int(pairs.replace(",", "")), vocabulary.lower(), stage
+        seconds = of_scale(*key)
+        if seconds is None:
+            cells.append("not run")
+            continue
+        memory = of_scale(*key, "peak_memory_bytes") / 2**30
+        cells.append(f"{seconds:,.0f} s, {memory:.2f}")
+    return cells
+
+
 ROWS = {
     "paired": paired_row,
     "table1": table1_row,
@@ -797,6 +862,7 @@ ROWS = {
     "blog": blog_row,
     "ratios": ratios_row,
     "single": single_row,
+    "scale": scale_row,
 }
 
 # --- Pages.

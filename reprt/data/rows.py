@@ -49,13 +49,11 @@ class Rows(Sequence[np.ndarray]):
 
     def only(self, indices: np.ndarray) -> "Rows":
         """Returns the rows of these indices."""
-        parts = []
-        for start in range(0, len(indices), PART):
-            rows = [self[row] for row in indices[start : start + PART]]
-            parts.append(np.concatenate(rows))
-        nothing = np.zeros(0, "int32")
-        ids = np.concatenate([nothing, *parts])
-        return Rows(ids, self.lengths[indices])
+        lengths = self.lengths[indices]
+        chosen = Rows(np.empty(lengths.sum(), "int32"), lengths)
+        for new, old in enumerate(indices.tolist()):
+            chosen[new][:] = self[old]
+        return chosen
 
     def __len__(self):
         return len(self.splits) - 1

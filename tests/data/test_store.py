@@ -11,7 +11,7 @@ import pytest
 from tiny import VOCABULARY
 
 from reprt.data.corpora import own, store
-from reprt.data.corpora.corpus import Corpus, Split, deal, gathered
+from reprt.data.corpora.corpus import Corpus, Split, deal
 from reprt.data.corpora.store import Sentences
 from reprt.data.encoding import encode
 from reprt.data.tokenizers import bpe
@@ -37,8 +37,11 @@ def files(tmp_path):
 
 @pytest.fixture
 def in_memory():
-    sides = gathered(deal(PAIRS, 0.1, NAMES), NAMES)
-    splits = {name: Split(*sides[name]) for name in NAMES}
+    dealt = list(deal(PAIRS, 0.1, NAMES))
+    splits = {}
+    for name in NAMES:
+        pairs = [pair for where, *pair in dealt if where == name]
+        splits[name] = Split(*map(list, zip(*pairs)))
     return Corpus("mine", "de_to_en", False, "memory", **splits)
 
 

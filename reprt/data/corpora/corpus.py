@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from reprt.data.corpora.store import Sentences, digest_of, folder_of, stored
@@ -79,13 +79,8 @@ class Corpus:
             return self
         names = "dev", "train"
         sides = self.train.source, self.train.target
-        dealt = deal(zip(*sides), share, names)
-        splits: Mapping[str, tuple[Sequence[str], Sequence[str]]]
-        if isinstance(self.train.source, Sentences):
-            folder = folder_of((share, *map(digest_of, sides)))
-            splits = stored(folder, names, lambda: dealt)
-        else:
-            splits = gathered(dealt, names)
+        folder = folder_of((share, *map(digest_of, sides)))
+        splits = stored(folder, names, lambda: deal(zip(*sides), share, names))
         dev, train = (Split(*splits[name]) for name in names)
         if not (len(dev) and len(train)):
             raise ValueError(
@@ -161,20 +156,6 @@ def deal(
         yield names[min(part, len(names) - 1)], source, target
 
 
-def gathered(
-    pairs: Iterable[tuple[str, str, str]],
-    names: Sequence[str],
-) -> dict[str, tuple[list[str], list[str]]]:
-    """Returns the two sides of each split of pairs that stand after its name."""
-    sides: dict[str, tuple[list[str], list[str]]] = {}
-    for name in names:
-        sides[name] = [], []
-    for name, source, target in pairs:
-        sides[name][0].append(source)
-        sides[name][1].append(target)
-    return sides
-
-
 def _place(sentence: str) -> float:
     """Returns a number from 0 to 1 that case and spaces do not change."""
     plain = " ".join(sentence.casefold().split())
@@ -203,11 +184,11 @@ def with_words(
     complete = 0
     for number, (source, target) in enumerate(pairs):
         if source is None or target is None:
-            shorter, longer = number, number + 1 + sum(1 for _ in pairs)
-            if source is None:
-                check_aligned(range(shorter), range(longer), where)
-            else:
-                check_aligned(range(longer), range(shorter), where)
+            lengths = [number, number + 1 + sum(1 for _ in pairs)]
+            if target is None:
+                lengths.reverse()
+            first, second = map(range, lengths)
+            check_aligned(first, second, where)
         elif has_a_word(source) and has_a_word(target):
             complete += 1
             yield source, target

@@ -1,7 +1,7 @@
 """A text of the user's own: two files, a sentence per line, or a table of pairs."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from reprt.data.corpora.corpus import (
@@ -15,6 +15,7 @@ from reprt.data.corpora.lines import lines
 from reprt.data.corpora.store import folder_of, stored
 from reprt.data.corpora.tables import TABLES, Quoting, is_table, read_table
 from reprt.data.corpora.ted import find_pair
+from reprt.progress import byte_line
 
 
 def load(
@@ -51,7 +52,9 @@ def load(
 
     def read():
         for name, paths in files.items():
-            pairs = _pairs(paths, columns, quoting) if paths else ()
+            if not paths:
+                continue
+            pairs = _shown(paths, _pairs(paths, columns, quoting))
             if name == "train" and missing:
                 yield from deal(pairs, held_out, [*missing, "train"])
             else:
@@ -85,6 +88,19 @@ def _check_kinds(paths: Sequence[str]):
             f"Expected two files, one sentence per line, or a table whose name ends "
             f"with {', '.join(TABLES)}. Received: {' and '.join(map(str, paths))}."
         )
+
+
+def _shown(
+    paths: Sequence[str],
+    pairs: Iterable[tuple[str, str]],
+) -> Iterator[tuple[str, str]]:
+    """Passes pairs on, and shows when all of the files will have been read."""
+    size = sum(Path(path).stat().st_size for path in paths)
+    with byte_line(f"reading {Path(paths[0]).name}", size) as line:
+        for pair in pairs:
+            yield pair
+            line.update(sum(len(side.encode()) + 1 for side in pair))
+        line.leave = False
 
 
 def _pairs(

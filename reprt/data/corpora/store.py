@@ -120,7 +120,7 @@ def stored(
                 shutil.rmtree(place, ignore_errors=True)
                 _write(place, splits, read(), sizes)
     sides = {}
-    for name, (digests, _) in read_json(place / MANIFEST)["splits"].items():
+    for name, digests in read_json(place / MANIFEST)["splits"].items():
         path = place / f"{name}.arrow"
         first, second = map(Sentences, [path] * 2, SIDES, digests)
         sides[name] = first, second
@@ -142,11 +142,14 @@ def _write(
                 writers[name] = stack.enter_context(contextlib.closing(writer))
             for name, source, target in pairs:
                 writers[name].add(source, target)
-        entries = {}
+        digests = {}
         for name, writer in writers.items():
-            digests = [sha.hexdigest() for sha in writer.shas]
-            entries[name] = digests, writer.path.stat().st_size
-        manifest = {"files": sizes, "splits": entries}
+            digests[name] = [sha.hexdigest() for sha in writer.shas]
+        manifest = {
+            "files": sizes,
+            "written": _written(folder),
+            "splits": digests,
+        }
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 
@@ -155,7 +158,6 @@ class _Writer:
 
     def __init__(self, path: Path):
         arrow = _pyarrow()
-        self.path = path
         self.shas = [hashlib.sha256() for _ in SIDES]
         self._schema = arrow.schema([(side, arrow.string()) for side in SIDES])
         self._file = _pyarrow("ipc").new_file(str(path), self._schema)
@@ -196,13 +198,12 @@ def _is_whole(place: Path, sizes: list) -> bool:
     if not (place / MANIFEST).is_file():
         return False
     manifest = read_json(place / MANIFEST)
-    if manifest["files"] != sizes:
-        return False
-    for name, (_, size) in manifest["splits"].items():
-        path = place / f"{name}.arrow"
-        if not path.is_file() or path.stat().st_size != size:
-            return False
-    return True
+    return manifest["files"] == sizes and manifest["written"] == _written(place)
+
+
+def _written(place: Path) -> list[int]:
+    """Returns the sizes of the files of all splits."""
+    return [path.stat().st_size for path in sorted(place.glob("*.arrow"))]
 
 
 def _pyarrow(module: str = ""):
