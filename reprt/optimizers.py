@@ -27,7 +27,7 @@ NAMES = (
 OPTIMIZERS = {name.lower(): getattr(keras.optimizers, name) for name in NAMES}
 
 
-def _learning_rate(schedule, steps):
+def _rate_of(schedule, steps):
     """Returns the learning rate of the settings of `[schedule]`."""
     constants = dict(schedule)
     if constants.pop("name") == "cosine":
@@ -67,9 +67,7 @@ def make_optimizer(optimizer, schedule, steps: int | None = None):
         _check_sparse()
         # With a weight decay it is AdamW.
         optimizer_class = OccurrenceSquaringAdam
-    keras_optimizer = optimizer_class(
-        _learning_rate(schedule, steps), **arguments
-    )
+    keras_optimizer = optimizer_class(_rate_of(schedule, steps), **arguments)
     keras_optimizer.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(

@@ -103,8 +103,8 @@ def _cheapest_sizes(keys) -> tuple:
     bounds = [SIXTEENTHS]
     for begin in reversed(begins):
         bounds.append(begin[bounds[-1]])
-    sentences = ends[[*bounds, 0]]
-    return tuple((sentences[:-1] - sentences[1:])[::-1].tolist())
+    cuts = ends[[0, *reversed(bounds)]]
+    return tuple(np.diff(cuts).tolist())
 
 
 def _groups(keys, sizes):

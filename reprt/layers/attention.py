@@ -315,7 +315,9 @@ class PMHA(Layer):
         queries = self._placed(_projected(self.query_dense, query), places)
         if self.position is not None:
             factor = factor * self.position.score_factor
-        return ops.cast(widened(queries) * factor, queries.dtype)
+        scaled = widened(queries)
+        scaled = scaled * ops.cast(factor, scaled.dtype)
+        return ops.cast(scaled, queries.dtype)
 
     def _keys(self, key, places):
         return self._placed(_projected(self.key_dense, key), places)

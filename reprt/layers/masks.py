@@ -148,4 +148,7 @@ def for_softmax(scores, mask):
     """Returns scores in float32 at least, which get no weight where a mask is False."""
     scores = widened(scores)
     # Masks are smaller than scores, and a sum's gradient takes no time.
-    return scores if mask is None else scores + ops.where(mask, 0.0, FORBIDDEN)
+    if mask is None:
+        return scores
+    forbidden = ops.cast(ops.logical_not(mask), scores.dtype)
+    return scores + FORBIDDEN * forbidden

@@ -137,7 +137,7 @@ def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
     assert lines(text, "train", "33") and lines(text, "dropout", "0.1")
     results = "1,234,567|1|1.0|3.001|2.501|2.000|7.4|33.0"
     assert lines(text, "repe-causal")[0] == results.split("|")
-    assert "repe-causal at step 1,200, which stopped early. The table" in text
+    assert "repe-causal (step 1,200, stopped early). The table" in text
     assert "| 31.2 | `nrefs:1\\|case:mixed` |" in re.sub(" +", " ", text)
     assert "- o 'b'\n  - reference: a \\| b\n" in text
     command = """reprt translate repe-causal 'o '"'"'b'"'"''"""
