@@ -1,4 +1,4 @@
-"""Sentences sampled_ids from a language model."""
+"""Sentences drawn from a language model."""
 
 from collections.abc import Sequence
 
@@ -20,17 +20,17 @@ def sample(
     seed: int = 0,
     max_tokens: int = 64,
 ) -> list[str]:
-    """Completes sentences from their prompt_ids.
+    """Completes sentences from their beginnings.
 
-    The next token is sampled_ids from softmax(logits / temperature), among the `top_k`
+    The next token is drawn from softmax(logits / temperature), among the `top_k`
     likeliest ones. Each call takes a second or more to begin: give it many prompts.
 
     Args:
         model: a language model, a `DecoderOnly` trained on one side of a text.
         tokenizer: its vocabulary.
-        prompts: the prompt_ids, one for each sentence that is wanted; `""` for none.
+        prompts: the beginnings, one for each sentence that is wanted; `""` for none.
         temperature: below 1 for likelier sentences, above 1 for rarer ones.
-        top_k: how many tokens are sampled_ids from; None for all, 1 for the likeliest.
+        top_k: how many tokens are drawn from; None for all, 1 for the likeliest.
         seed: of the random numbers; the same seed draws the same sentences.
         max_tokens: the most tokens of a sentence, `[START]` and the prompt's included.
 

@@ -231,7 +231,7 @@ def _torch(torch, model, call) -> Subject:
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
-    # The module itself has_training its mode.
+    # The module itself knows its mode.
     by_user = call and _with_training_argument(call, needed=False)
     if call is not None:
         pair = _required(call, 1) > 1
