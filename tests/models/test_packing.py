@@ -255,7 +255,11 @@ def fitted(model, batch, packed, size=10, **options):
 
 @pytest.mark.parametrize(
     "name, weights",
-    [("repe", "rows"), ("repe", "tokens"), ("decoder-only", "column")],
+    [
+        pytest.param("repe", "rows", marks=pytest.mark.long),
+        ("repe", "tokens"),
+        ("decoder-only", "column"),
+    ],
 )
 def test_sample_weights_count_where_tokens_are_packed(name, weights, tiny):
     batch, weights = random_batch(7, 9), SAMPLE_WEIGHTS[weights]

@@ -70,6 +70,7 @@ def test_every_variant_comes_back(name, overrides, tiny, ids, tmp_path):
     np.testing.assert_array_equal(again(ids), model(ids))
 
 
+@pytest.mark.long
 def test_a_model_is_not_quantised_in_place_nor_within_another(tiny, ids):
     model, given = (
         tiny("repe"),

@@ -43,6 +43,7 @@ def test_the_update_is_that_of_the_large_batch(trainer):
     assert_equal(trainer, "repe", 16, 4)
 
 
+@pytest.mark.long
 def test_packed_batches_of_tokens_with_two_losses_and_clipping_agree(trainer):
     assert_equal(
         *(trainer, "decoder-only", 96, 3),

@@ -152,7 +152,7 @@ class VocabularySettings(Settings, abc.ABC):
     """The folder of a run whose vocabularies are taken, instead of learning some."""
     size: Size = 8000
     """How many pieces are aimed at; small texts give fewer."""
-    sentences: Size = 500_000
+    sentences: Size = 200_000
     """The most sentences that are learnt on, at equal distances in the training text.
     For one vocabulary of both sides, half of them are of each."""
 
