@@ -152,7 +152,7 @@ class VocabularySettings(Settings, abc.ABC):
     """The folder of a run whose vocabularies are taken, instead of learning some."""
     size: Size = 8000
     """How many pieces are aimed at; small texts give fewer."""
-    sentences: Size = 200_000
+    sentences: Size = 250_000
     """The most sentences that are learnt on, at equal distances in the training text.
     For one vocabulary of both sides, half of them are of each."""
 
@@ -187,12 +187,12 @@ class VocabularySettings(Settings, abc.ABC):
         learn = functools.partial(
             self._learn_once, corpus.pair, folder, progress
         )
-        tokenizers = list(in_threads(learn, texts.items()))
+        # One after the other, because sentencepiece keeps the memory that it has used.
+        tokenizers = list(itertools.starmap(learn, texts.items()))
         return tokenizers[0], tokenizers[-1]
 
-    def _learn_once(self, pair, folder, progress, named_sides) -> Tokenizer:
+    def _learn_once(self, pair, folder, progress, name, sides) -> Tokenizer:
         """Returns one tokenizer, of one side or of both."""
-        name, sides = named_sides
         work = f"vocabulary of the {name}"
 
         def sample():
