@@ -820,9 +820,30 @@ def blog_row(label: str, *cells) -> Fact:
     return [products, small.cell(BLEU, 1), longer.cell(BLEU, 1), reported]
 
 
+MODELS = {"RePE": "repe", "causal RePE": "repe-causal", "baseline": "baseline"}
+PEERS = {
+    "Keras' own layers": "plain_keras",
+    "ours by `fit`": "reprt:fit",
+    "ours in bfloat16": "reprt:bfloat16",
+    "ours, batches by length": "reprt:bucketed",
+    "ours on JAX": "reprt:jax",
+    "keras-hub": "keras_hub",
+    "PyTorch": "pytorch",
+}
+
+
+def commits_row(label: str, *_) -> Fact:
+    row = benchmark("commits")["commits"]["models"][MODELS[label]]
+    milliseconds = []
+    for when in ("now", "before"):
+        milliseconds.append(f"{np.median(row[when]) * 1000:.0f}")
+    return [*milliseconds, f"{ratio(row['now'], row['before']):.2f}"]
+
+
 def ratios_row(label: str, *_) -> Fact:
-    model, peer = label.split(": ")
-    row = benchmark(model)["training"][model][peer]
+    name, peer = label.split(": ")
+    model = MODELS[name]
+    row = benchmark(model)["training"][model][PEERS[peer]]
     cells = []
     for name in ("step", "epoch", "memory", "start_up"):
         times = ratio(row["measured"][name], row["ours"][name])
@@ -860,6 +881,7 @@ ROWS = {
     "why": why_row,
     "positions": positions_row,
     "blog": blog_row,
+    "commits": commits_row,
     "ratios": ratios_row,
     "single": single_row,
     "scale": scale_row,

@@ -14,12 +14,21 @@ COMMITTED = sorted(
 sys.path.append(str(FOLDER))
 
 import pages  # noqa: E402
+import profile_step  # noqa: E402
 
 
 @pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
 def test_pages_are_those_of_the_committed_results(file):
     page = pages.markdown(json.loads(file.read_text()))
     assert file.with_name("results.md").read_text() == page + "\n"
+
+
+def test_the_picture_is_that_of_the_committed_profile(tmp_path):
+    folder = EXPERIMENTS / "results" / "benchmark" / "commits"
+    results = json.loads((folder / "profile.json").read_text())
+    profile_step.draw(results, tmp_path / "step.svg")
+    committed = EXPERIMENTS.parent / "docs" / "step_profile.svg"
+    assert committed.read_text() == (tmp_path / "step.svg").read_text()
 
 
 def run(command, out, **environment):

@@ -1,11 +1,11 @@
 """Where a training step goes, now and at an earlier commit: numbers and a picture.
 
     git worktree add BEFORE e762af1f
-    python profile_step.py BEFORE --out experiments/results/benchmark/profile
+    python profile_step.py BEFORE --out experiments/results/benchmark/commits
 
 Every model is profiled by TensorFlow in a process of its own, one operation after the
-other, so that times add up. `results.json` has the medians over a few batches, in
-milliseconds a step, and `step.svg` shows them.
+other, so that times add up. `profile.json` has the means over a few batches of the
+fastest of three rounds, in milliseconds a step; `docs/step_profile.svg` shows them.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+ROUNDS = 3
 MODELS = ("repe", "repe-causal", "baseline")
 # What operations do, by the beginnings of their names; the rest works by element.
 KINDS = {
@@ -66,8 +67,9 @@ def profile(model: str, batches=8):
             for event in line.events:
                 label = plane.event_metadata[event.metadata_id].name
                 name, _, operation = label.rpartition(":")
-                # Names with two colons are TensorFlow's own functions.
-                if name and not name.endswith(":") and "Call" not in operation:
+                # Others are functions of TensorFlow itself, or whole graphs.
+                own = "::" in label or not operation.strip("_").isalnum()
+                if name and not own and "Call" not in operation:
                     times[_kind(operation)] += event.duration_ps / 1e9 / batches
     print(json.dumps(times))
 
@@ -85,7 +87,7 @@ def measured(tree: Path, model: str) -> dict:
     code = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); "
     code += f"import profile_step; profile_step.profile({model!r})"
     printed = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-P", "-c", code],
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -133,15 +135,21 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     facts = provenance().as_table() | {"load": os.getloadavg()[0]}
     results = {"provenance": facts, "steps": {}}
+    trees = {"before": options.before.resolve(), "now": ROOT}
     for model in MODELS:
+        rounds = collections.defaultdict(list)
+        for _ in range(ROUNDS):
+            for name, tree in trees.items():
+                rounds[name].append(measured(tree, model))
+        # Other work on the machine only adds to times.
         results["steps"][model] = {
-            "before": measured(options.before.resolve(), model),
-            "now": measured(ROOT, model),
+            name: min(times, key=lambda kinds: sum(kinds.values()))
+            for name, times in rounds.items()
         }
-    (options.out / "results.json").write_text(
+    (options.out / "profile.json").write_text(
         json.dumps(results, indent=1) + "\n"
     )
-    draw(results, options.out / "step.svg")
+    draw(results, ROOT / "docs" / "step_profile.svg")
 
 
 if __name__ == "__main__":
