@@ -73,7 +73,7 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             vocabulary_sentences=min(
-                len(text.corpus.train), settings.vocabulary.most_of_a_side
+                len(text.corpus.train), settings.vocabulary.sentences
             ),
             unknown=text.unknown,
             **_sizes(text),

@@ -193,9 +193,9 @@ def test_a_vocabulary_is_learnt_on_a_sample_of_a_long_text(
 
     monkeypatch.setattr(bpe, "learn_model", noted)
     said = []
-    vocabulary = BPESettings(size=60, sentences=40, shared=True)
+    vocabulary = BPESettings(size=60, sentences=20, shared=True)
     vocabulary.learn(corpus, tmp_path, said.append)
-    # At equal distances, half of each side.
+    # At equal distances, as many of each side.
     [sample] = learnt
     places = []
     for side, part in zip(sides(corpus), (sample[:20], sample[20:])):
@@ -206,7 +206,7 @@ def test_a_vocabulary_is_learnt_on_a_sample_of_a_long_text(
         assert abs(after - before - step) < 1
     assert any("40/40 sentences, 0:00 left" in line for line in said)
     whole = WordPieceSettings(size=60)
-    assert whole.most_of_a_side > len(corpus.train)
+    assert whole.sentences > len(corpus.train)
     assert list(whole._spread(corpus.train.source)) == [*corpus.train.source]
 
 

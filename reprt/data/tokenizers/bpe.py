@@ -139,7 +139,7 @@ class BPESettings(VocabularySettings):
 
     def _identity(self, pair):
         tags = _tags(pair) if self.tags else ()
-        settings = self.size, tags, self.most_of_a_side, NORMALISATION, COVERAGE
+        settings = self.size, tags, self.sentences, NORMALISATION, COVERAGE
         return f"bpe {settings}"
 
     def _learnt(self, sentences, pair):

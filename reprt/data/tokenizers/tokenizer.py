@@ -152,19 +152,14 @@ class VocabularySettings(Settings, abc.ABC):
     """The folder of a run whose vocabularies are taken, instead of learning some."""
     size: Size = 8000
     """How many pieces are aimed at; small texts give fewer."""
-    sentences: Size = 250_000
-    """The most sentences that are learnt on, at equal distances in the training text.
-    For one vocabulary of both sides, half of them are of each."""
+    sentences: Size = 100_000
+    """The most sentences of a side that are learnt on, at equal distances in the
+    training text."""
 
     @property
     def joint(self) -> bool:
         """Whether an id is the same piece on both sides."""
         return False
-
-    @property
-    def most_of_a_side(self) -> int:
-        """The most sentences of a side that are learnt on."""
-        return self.sentences // 2 if self.joint else self.sentences
 
     def learn(
         self,
@@ -196,7 +191,7 @@ class VocabularySettings(Settings, abc.ABC):
         work = f"vocabulary of the {name}"
 
         def sample():
-            count = sum(min(self.most_of_a_side, len(side)) for side in sides)
+            count = sum(min(self.sentences, len(side)) for side in sides)
             sentences = itertools.chain.from_iterable(map(self._spread, sides))
             parts = counted(chunks(sentences), count, work, progress)
             yield from itertools.chain.from_iterable(parts)
@@ -212,7 +207,7 @@ class VocabularySettings(Settings, abc.ABC):
 
     def _spread(self, sentences: Sequence[str]) -> Iterator[str]:
         """Yields the sentences of a side that are learnt on."""
-        most, total = self.most_of_a_side, len(sentences)
+        most, total = self.sentences, len(sentences)
         for number, sentence in enumerate(sentences):
             if (number + 1) * most // total > number * most // total:
                 yield sentence
