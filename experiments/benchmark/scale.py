@@ -140,6 +140,8 @@ def measured(folder: Path, vocabulary: str, stage: str) -> dict:
     cache = folder / f"cache-{'cold' if stage == 'cold' else vocabulary}"
     if stage in ("reading", "cold"):
         shutil.rmtree(cache, ignore_errors=True)
+    if stage == "warm" and not (cache / "ids").exists():
+        measured(folder, vocabulary, "encoding")
     command = [sys.executable, __file__, "--stage", stage, "--folder", folder]
     environment = os.environ | {
         "REPRT_CACHE": str(cache),

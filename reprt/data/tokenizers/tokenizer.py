@@ -182,7 +182,7 @@ class VocabularySettings(Settings, abc.ABC):
         learn = functools.partial(
             self._learn_once, corpus.pair, folder, progress
         )
-        # One after the other, because sentencepiece keeps the memory that it has used.
+        # One after the other, each in the memory of the one before.
         tokenizers = list(itertools.starmap(learn, texts.items()))
         return tokenizers[0], tokenizers[-1]
 
