@@ -152,7 +152,7 @@ class VocabularySettings(Settings, abc.ABC):
     """The folder of a run whose vocabularies are taken, instead of learning some."""
     size: Size = 8000
     """How many pieces are aimed at; small texts give fewer."""
-    sentences: Size = 100_000
+    sentences: Size = 250_000
     """The most sentences of a side that are learnt on, at equal distances in the
     training text."""
 
