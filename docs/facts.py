@@ -673,44 +673,39 @@ def speed_facts() -> Facts:
     }
 
 
-def of_scale(pairs: int, vocabulary: str, stage: str, name="seconds"):
-    """Returns what was measured of a stage on a text of a size, or None."""
+@functools.cache
+def scale():
+    """Returns what was measured of long texts, by size, vocabulary and stage."""
     path = RESULTS / "benchmark" / "scale.jsonl"
+    rows = {}
     for line in path.read_text().splitlines():
         row = json.loads(line)
-        if (row["pairs"], row["vocabulary"], row["stage"]) == (
-            pairs,
-            vocabulary,
-            stage,
-        ):
-            return row[name]
-    return None
+        rows[row["pairs"], row["vocabulary"], row["stage"]] = row
+    return rows
+
+
+def of_wmt14(stage: str, name: str) -> float:
+    """Returns a number for WMT'14, on the line through the two largest texts."""
+    smaller, larger = 800_000, 2_000_000
+    before, after = (
+        scale()[pairs, "bpe", stage][name] for pairs in (smaller, larger)
+    )
+    slope = (after - before) / (larger - smaller)
+    return after + slope * (WMT14_PAIRS - larger)
 
 
 def scale_facts() -> Facts:
-    """The time of a text of WMT'14's size, on the line through the two largest."""
-    smaller, larger = 800_000, 2_000_000
+    memory = []
+    for (pairs, vocabulary, _), row in scale().items():
+        if (pairs, vocabulary) == (2_000_000, "bpe"):
+            memory.append(row["peak_memory_bytes"])
     minutes = []
     for stage in ("reading", "encoding", "warm"):
-        before, after = (
-            of_scale(pairs, "bpe", stage) for pairs in (smaller, larger)
-        )
-        slope = (after - before) / (larger - smaller)
-        seconds = after + slope * (WMT14_PAIRS - larger)
-        minutes.append(f"{seconds / 60:.0f}")
-    most = max(
-        of_scale(larger, "bpe", stage, "peak_memory_bytes")
-        for stage in SCALE_STAGES
-    )
-    growth = of_scale(larger, "bpe", "warm", "peak_memory_bytes") - of_scale(
-        smaller, "bpe", "warm", "peak_memory_bytes"
-    )
-    warm = of_scale(larger, "bpe", "warm", "peak_memory_bytes")
-    slope = growth / (larger - smaller)
-    of_wmt14 = warm + slope * (WMT14_PAIRS - larger)
+        minutes.append(f"{of_wmt14(stage, 'seconds') / 60:.0f}")
+    peak = of_wmt14("warm", "peak_memory_bytes")
     return {
-        "scale.most": [f"{most / 2**30:.2f}"],
-        "scale.wmt14": [*minutes, f"{of_wmt14 / 2**30:.1f}"],
+        "scale.most": [f"{max(memory) / 2**30:.2f}"],
+        "scale.wmt14": [*minutes, f"{peak / 2**30:.1f}"],
     }
 
 
@@ -863,12 +858,12 @@ def scale_row(pairs: str, vocabulary: str, *_) -> Fact:
     cells = []
     for stage in SCALE_STAGES:
         key = int(pairs.replace(",", "")), vocabulary.lower(), stage
-        seconds = of_scale(*key)
-        if seconds is None:
+        if key in scale():
+            row = scale()[key]
+            memory = row["peak_memory_bytes"] / 2**30
+            cells.append(f"{row['seconds']:,.0f} s, {memory:.2f}")
+        else:
             cells.append("not run")
-            continue
-        memory = of_scale(*key, "peak_memory_bytes") / 2**30
-        cells.append(f"{seconds:,.0f} s, {memory:.2f}")
     return cells
 
 
