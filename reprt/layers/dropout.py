@@ -40,8 +40,8 @@ class Dropout(keras.layers.Dropout):
         numbers = ops.reshape(ops.view(pairs, "int16"), (-1,))[:count]
         # They go from -2^15 to 2^15 − 1.
         limit = min(round((self.rate - 0.5) * 2**16), 2**15 - 1)
-        kept = ops.cast(numbers >= limit, self.compute_dtype)
-        return kept * (1 / (1 - self.rate))
+        mask = ops.cast(numbers >= limit, self.compute_dtype)
+        return mask * (1 / (1 - self.rate))
 
 
 def _by_tensorflow(seed, count):

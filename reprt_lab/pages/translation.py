@@ -3,8 +3,6 @@
 import shlex
 from collections.abc import Sequence
 
-import numpy as np
-
 from reprt.progress import printable
 from reprt_lab.pages import pictures
 from reprt_lab.pages.cost import cost_section
@@ -22,6 +20,7 @@ from reprt_lab.pages.frame import (
     scores_of,
     spread,
 )
+from reprt_lab.pages.language_model import perplexity
 from reprt_lab.pages.report import (
     best_models,
     draw_losses,
@@ -32,10 +31,6 @@ from reprt_lab.pages.report import (
 from reprt_lab.pages.runs import running
 from reprt_lab.pages.tables import NONE, fill, markdown, plain
 from reprt_lab.records import Manifest, Run
-
-
-def perplexity(group: Group) -> str:
-    return spread(np.exp(group.table[LOSS]), 1)
 
 
 def minutes(group: Group) -> str:
@@ -51,7 +46,7 @@ RESULTS = {
     "validation loss": mean(FORCED, 3),
     "prefix loss, validation": mean(PREFIX, 3),
     "prefix loss, test": mean(LOSS, 3),
-    "perplexity, test": perplexity,
+    "perplexity, test": perplexity(LOSS),
     **scores_of("translation"),
 }
 
