@@ -189,7 +189,7 @@ def _sentence_losses(model, split, batch_size, progress):
         for position, (ids, following) in enumerate(zip(inputs.T, labels.T)):
             if position == capacity:
                 more = capacity_increment(position, max_length, costly)
-                prefixes = model.extended(prefixes, more)
+                prefixes = model.extend(prefixes, more)
                 capacity += more
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, following, here, prefixes)

@@ -370,7 +370,7 @@ class BeamSearch(Fixed):
             tokens=ops.pad(beams.tokens, room),
             ended_tokens=ops.pad(beams.ended_tokens, room),
         )
-        return beams, self.model.extended(prefixes, more)
+        return beams, self.model.extend(prefixes, more)
 
     def _take_sentences(self, beams, prefixes, sentences):
         """Leaves out all sentences but those of these indices."""

@@ -211,7 +211,7 @@ class Translator(Fixed):
             source=self.source_tokenizer.pieces(ids),
             target=tokenizer.pieces(target),
             sentence=sentence,
-            translation=self._written(best).text,
+            translation=self._alternative(best).text,
             model=self.model.name,
             written=written[: len(target)],
             search="greedy" if beams == 1 else f"{beams} beams",
@@ -224,12 +224,12 @@ class Translator(Fixed):
         n_best = self.search_all([ids[: self.max_tokens] for ids in rows])
         translations = []
         for text, ids, hypotheses in zip(sentences, rows, n_best, strict=True):
-            alternatives = tuple(map(self._written, hypotheses))
+            alternatives = tuple(map(self._alternative, hypotheses))
             notes = tuple(self._notes(text, ids, alternatives[0]))
             translations.append(Translation(text, alternatives, notes))
         return translations
 
-    def _written(self, hypothesis: Hypothesis) -> Alternative:
+    def _alternative(self, hypothesis: Hypothesis) -> Alternative:
         """A hypothesis with its words."""
         tokenizer = self.target_tokenizer
         [text] = tokenizer.decode([hypothesis.ids])

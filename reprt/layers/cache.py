@@ -57,7 +57,7 @@ class BlockCache(NamedTuple):
         recent = ops.transpose(keys, SWAPPED), values, mask
         return (*self.past, None), recent
 
-    def extended(self, tokens):
+    def extend(self, tokens):
         """Returns the same with room for more tokens, once there is none."""
         past_keys, past_values = self.past
         keys, values = self.recent

@@ -25,7 +25,7 @@ class TranslationModel(keras.Model, abc.ABC):
     |---|---|
     | training | `states`, `projection`, `packed_layout`, the lengths |
     | validation | `states`, `logits` |
-    | search, prefix loss | `encode`, `start`, `step`, `extended`, `padding_matters` |
+    | search, prefix loss | `encode`, `start`, `step`, `extend`, `padding_matters` |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
     | `"translation_and_source"` | `both_states`, `source_labels` of `DecoderOnly` |
     | attention maps | `attention_weights` |
@@ -268,7 +268,7 @@ class TranslationModel(keras.Model, abc.ABC):
             What `step` takes and returns, the `reprt.models.prefixes.Prefixes`.
         """
 
-    def extended(self, prefixes, tokens: int):
+    def extend(self, prefixes, tokens: int):
         """Returns prefixes with room for more tokens, once there is none."""
         return prefixes
 
@@ -329,7 +329,7 @@ class TranslationModel(keras.Model, abc.ABC):
             name=name,
         )
 
-    def _parts(self, inputs):
+    def _unpack(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
         layout = self.packed_layout
         allowed = (2,) if layout is None else (2, 4)

@@ -74,20 +74,20 @@ class BlockModel(TranslationModel):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
 
-    def extended(self, prefixes, tokens):
+    def extend(self, prefixes, tokens):
         prefix, sequence = prefixes.state
         if self._recomputes:
             prefix = ops.pad(prefix, ((0, 0), (0, tokens)))
         else:
-            prefix = tuple(block.extended(tokens) for block in prefix)
+            prefix = tuple(block.extend(tokens) for block in prefix)
         return prefixes._replace(state=(prefix, sequence))
 
-    def _projected(self, states):
+    def _project(self, states):
         if self.output_projection is None:
             return states
         return self.output_projection(states)
 
-    def _products(self, embedding, attentions, tokens, targets):
+    def _multiply_adds_of(self, embedding, attentions, tokens, targets):
         """The multiply-adds of all blocks and of the logits of the targets.
 
         With p heads of key width r and value width q, on states of width w and values
@@ -115,7 +115,7 @@ class BlockModel(TranslationModel):
         return config.num_blocks * block + targets * output
 
     @staticmethod
-    def _written(prefix, ids, position):
+    def _write_token(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""
         is_place = ops.equal(indices(ops.shape(prefix)[1]), position)
         return ops.where(is_place, ids[:, None], prefix)

@@ -84,7 +84,7 @@ class DecoderOnly(BlockModel):
 
     def multiply_adds(self, sources, targets):
         tokens = sources + targets
-        return self._products(
+        return self._multiply_adds_of(
             self.embedding,
             [(tokens, tokens)],
             tokens,
@@ -106,12 +106,12 @@ class DecoderOnly(BlockModel):
         Returns:
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
         """
-        source_ids, target_ids, *packed = self._parts(inputs)
+        source_ids, target_ids, *packed = self._unpack(inputs)
         if packed:
             packing, sides = packed
-            states, _ = self._decoded(source_ids, target_ids, packing, training)
+            states, _ = self._decode(source_ids, target_ids, packing, training)
             return sides.split(states)
-        states, _ = self._decoded(source_ids, target_ids, training=training)
+        states, _ = self._decode(source_ids, target_ids, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
 
@@ -122,7 +122,7 @@ class DecoderOnly(BlockModel):
             Integers `(batch, sources)`, or packed as the source's states are; 0 behind
             the last token, before padding and on padding.
         """
-        source_ids, target_ids, *packed = self._parts(inputs)
+        source_ids, target_ids, *packed = self._unpack(inputs)
         next_ids = ops.pad(source_ids[:, 1:], ((0, 0), (0, 1)))
         labels = ops.where(padding_mask(source_ids), next_ids, 0)
         if not packed:
@@ -133,16 +133,14 @@ class DecoderOnly(BlockModel):
         return packed_labels
 
     def attention_weights(self, source_ids, target_ids):
-        _, weights = self._decoded(source_ids, target_ids)
+        _, weights = self._decode(source_ids, target_ids)
         # Of each block a tuple with one attention's weights.
         return {"sequence": ops.stack(sum(weights, ()))}
 
     def encode(self, source_ids, *, training=None):
         if self._recomputes:
             return source_ids
-        tokens, states, mask = self._embedded(
-            source_ids, None, training=training
-        )
+        tokens, states, mask = self._embed(source_ids, None, training=training)
         blocks = self.decoder.begin(states, self._value(tokens), mask, training)
         return ReadSource(blocks, mask)
 
@@ -159,8 +157,8 @@ class DecoderOnly(BlockModel):
     def step(self, ids, position, prefixes):
         if self._recomputes:
             prefix, sources = prefixes.state
-            prefix = self._written(prefix, ids, position)
-            states, _ = self._decoded(sources, prefix)
+            prefix = self._write_token(prefix, ids, position)
+            states, _ = self._decode(sources, prefix)
             place = ops.shape(sources)[1] + position
             states = ops.take(states, place, axis=1)
             return self.logits(states), Prefixes((prefix, sources))
@@ -179,12 +177,12 @@ class DecoderOnly(BlockModel):
             prefixes.memory.mask,
             first=source_lengths,
         )
-        logits = self.logits(self._projected(states[:, 0]))
+        logits = self.logits(self._project(states[:, 0]))
         return logits, prefixes._replace(state=(blocks, source_lengths))
 
-    def _decoded(self, source_ids, target_ids, packing=None, training=False):
+    def _decode(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
-        tokens, states, mask = self._embedded(
+        tokens, states, mask = self._embed(
             source_ids,
             target_ids,
             packing,
@@ -197,9 +195,9 @@ class DecoderOnly(BlockModel):
             return_attention_scores=True,
             training=training,
         )
-        return self._projected(states), weights
+        return self._project(states), weights
 
-    def _embedded(self, source_ids, target_ids, packing=None, training=False):
+    def _embed(self, source_ids, target_ids, packing=None, training=False):
         """Tokens, states and layout or mask of the source and of a target after it."""
         ids, offset = source_ids, 0
         mask = padding_mask(source_ids)

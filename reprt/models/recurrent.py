@@ -201,7 +201,7 @@ class Recurrent(TranslationModel):
         return RecurrentMemory(states, self.key_dense(states), initial, mask)
 
     def states(self, inputs, training=None):
-        source_ids, target_ids, *packings = self._parts(inputs)
+        source_ids, target_ids, *packings = self._unpack(inputs)
         memory = self.encode(source_ids, training=training)
         target_states = self._target_states(target_ids, memory, training)
         sources, targets = Padded(memory.mask), Padded()
@@ -230,8 +230,8 @@ class Recurrent(TranslationModel):
         return Prefixes(states, memory)
 
     def step(self, ids, position, prefixes):
-        _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
-        state = embedded[:, 0]
+        _, embedding = self.target_embedding(ops.expand_dims(ids, 1))
+        state = embedding[:, 0]
         states = []
         for number, layer in enumerate(self.decoder):
             state, _ = layer.cell(state, prefixes.state[:, number])

@@ -104,21 +104,21 @@ class Transformer(BlockModel):
                 layer.build(states)
 
     def states(self, inputs, training=None):
-        source_ids, target_ids, *packings = self._parts(inputs)
+        source_ids, target_ids, *packings = self._unpack(inputs)
         source_packing, target_packing = packings or (None, None)
-        memory, _ = self._encoded(source_ids, source_packing, training)
-        states, _ = self._decoded(target_ids, memory, target_packing, training)
+        memory, _ = self._encode(source_ids, source_packing, training)
+        states, _ = self._decode(target_ids, memory, target_packing, training)
         return states
 
     def attention_weights(self, source_ids, target_ids):
-        memory, encoder = self._encoded(source_ids, training=False)
-        _, pairs = self._decoded(target_ids, memory)
+        memory, encoder = self._encode(source_ids, training=False)
+        _, pairs = self._decode(target_ids, memory)
         decoder, cross = zip(*pairs, strict=True)
         kinds = {"encoder": encoder, "decoder": decoder, "cross": cross}
         return {kind: ops.stack(weights) for kind, weights in kinds.items()}
 
     def encode(self, source_ids, *, training=None):
-        return self._encoded(source_ids, training=training)[0]
+        return self._encode(source_ids, training=training)[0]
 
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams
@@ -136,8 +136,8 @@ class Transformer(BlockModel):
     def step(self, ids, position, prefixes):
         if self._recomputes:
             prefix, memory = prefixes.state
-            prefix = self._written(prefix, ids, position)
-            states, _ = self._decoded(prefix, memory, count_padding=False)
+            prefix = self._write_token(prefix, ids, position)
+            states, _ = self._decode(prefix, memory, count_padding=False)
             states = ops.take(states, position, axis=1)
             return self.logits(states), Prefixes((prefix, memory))
         blocks, statistics = prefixes.state
@@ -152,21 +152,21 @@ class Transformer(BlockModel):
             *prefixes.memory,
         )
         prefixes = prefixes._replace(state=(blocks, statistics))
-        return self.logits(self._projected(states[:, 0])), prefixes
+        return self.logits(self._project(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
         attentions = (sources, sources), (targets, targets), (targets, sources)
         tokens = sources + targets
-        return self._products(
+        return self._multiply_adds_of(
             self.target_embedding,
             attentions,
             tokens,
             targets,
         )
 
-    def _encoded(self, source_ids, packing=None, training=None):
+    def _encode(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
-        tokens, states, mask = self._embedded(
+        tokens, states, mask = self._embed(
             self.source_embedding,
             source_ids,
             packing,
@@ -181,7 +181,7 @@ class Transformer(BlockModel):
         )
         return Memory(states, tokens, mask), weights
 
-    def _decoded(
+    def _decode(
         self,
         target_ids,
         memory,
@@ -190,7 +190,7 @@ class Transformer(BlockModel):
         count_padding=None,
     ):
         """The target's states, ready for the logits, and the attentions' weights."""
-        tokens, states, mask = self._embedded(
+        tokens, states, mask = self._embed(
             self.target_embedding,
             target_ids,
             packing,
@@ -207,18 +207,18 @@ class Transformer(BlockModel):
             return_attention_scores=True,
             training=training,
         )
-        return self._projected(states), weights
+        return self._project(states), weights
 
-    def _embedded(self, embedding, ids, packing, training, count_padding=None):
+    def _embed(self, embedding, ids, packing, training, count_padding=None):
         """Tokens and states of one side, and its padding mask or layout."""
         mask = padding_mask(ids)
         if count_padding is None:
             count_padding = self.config.padding_in_statistics
-        counted = ops.ones_like(mask) if count_padding else mask
+        statistics_mask = ops.ones_like(mask) if count_padding else mask
         layout = self._layout(mask, packing)
         tokens, states = embedding(
             ids,
-            statistics_mask=counted,
+            statistics_mask=statistics_mask,
             layout=layout,
             training=training,
         )

@@ -122,7 +122,7 @@ class Walk:
         self.sentences = self.sentences[chosen]
 
     def extend(self, tokens):
-        self.kept = self.model.extended(self.kept, tokens)
+        self.kept = self.model.extend(self.kept, tokens)
         self.room += tokens
 
 
