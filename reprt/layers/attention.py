@@ -7,9 +7,9 @@ from keras import ops
 
 from reprt.constants import check_sizes
 from reprt.gradients import times_transposed
-from reprt.layers.base import Layer, held, serialized
-from reprt.layers.dtypes import indices, widened
-from reprt.layers.layout import HEADS_FIRST, Padded, counted, layout_of
+from reprt.layers.base import Layer, count_holder, serialize
+from reprt.layers.dtypes import at_least_float32, indices
+from reprt.layers.layout import HEADS_FIRST, Padded, layout_of, places_from_mask
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import Positional
 
@@ -117,7 +117,7 @@ class PMHA(Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
-        self.position = held(position, Positional)
+        self.position = count_holder(position, Positional)
         self.dropout_layer = self._dropout(dropout)
 
     def __call__(self, query, *by_place, **arguments):
@@ -146,7 +146,7 @@ class PMHA(Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
             "query_key_norm": self.query_key_norm,
-            "position": serialized(self.position),
+            "position": serialize(self.position),
         }
 
     def build(self, query_shape, key_shape, value_shape=None):
@@ -237,7 +237,7 @@ class PMHA(Layer):
         weights = self.dropout_layer.of_all(weights, training)
         values = key_layout.split(self._values(key, value))
         heads = list(map(ops.matmul, weights, values))
-        output = _projected(self.output_dense, query_layout.join(heads))
+        output = _project(self.output_dense, query_layout.join(heads))
         if not return_attention_scores:
             return output
         return output, weights[0] if isinstance(key_layout, Padded) else None
@@ -261,7 +261,7 @@ class PMHA(Layer):
         keys = ops.transpose(keys, HEADS_FIRST)
         return keys, ops.transpose(values, HEADS_FIRST)
 
-    def attend_to(self, query, parts, memory=None, first=0, position=0):
+    def attend_to(self, query, parts, memory=None, offset=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
 
         Args:
@@ -270,11 +270,11 @@ class PMHA(Layer):
             parts: for each sequence the triple of keys and values, by `heads`, and of a
                 boolean mask that broadcasts to `(hypotheses, 1, sources)`, or None.
             memory: such a triple of the sentences, which their hypotheses share.
-            first: place of the first token after the memory, a scalar or integers
+            offset: place of the first token after the memory, a scalar or integers
                 `(hypotheses, 1)`.
             position: the query's place after that, a scalar.
         """
-        query = self._queries(query, first + position)
+        query = self._queries(query, offset + position)
         query = ops.transpose(query, HEADS_FIRST)
         scores = []
         if memory is not None:
@@ -290,7 +290,7 @@ class PMHA(Layer):
                 ops.shape(query)[0],
                 parts,
                 memory,
-                first,
+                offset,
                 position,
             )
             scores = scores if bias is None else scores + bias
@@ -305,29 +305,29 @@ class PMHA(Layer):
             heads = heads + ops.matmul(weights[..., start:end], values)
             start = end
         heads = ops.transpose(heads, HEADS_FIRST)
-        return _projected(self.output_dense, heads)
+        return _project(self.output_dense, heads)
 
     def _queries(self, query, places):
         """Queries whose products with keys are the scores, but for bias and mask."""
         factor = self.scale if self.query_key_norm else self.key_dim**-0.5
         if self.position is None and not self.query_key_norm:
-            return _projected(self.query_dense, query, factor)
-        queries = self._placed(_projected(self.query_dense, query), places)
+            return _project(self.query_dense, query, factor)
+        queries = self._turn(_project(self.query_dense, query), places)
         if self.position is not None:
             factor = factor * self.position.score_factor
-        scaled = widened(queries)
+        scaled = at_least_float32(queries)
         scaled = scaled * ops.cast(factor, scaled.dtype)
         return ops.cast(scaled, queries.dtype)
 
     def _keys(self, key, places):
-        return self._placed(_projected(self.key_dense, key), places)
+        return self._turn(_project(self.key_dense, key), places)
 
     def _values(self, key, value):
-        return _projected(self.value_dense, key if value is None else value)
+        return _project(self.value_dense, key if value is None else value)
 
-    def _placed(self, heads, places):
+    def _turn(self, heads, places):
         if self.query_key_norm:
-            wide = widened(heads)
+            wide = at_least_float32(heads)
             squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
             heads = ops.cast(wide * ops.rsqrt(squares + EPSILON), heads.dtype)
         if self.position is None:
@@ -349,11 +349,11 @@ class PMHA(Layer):
             self._bias(places, places) for places in layout.group_places(key)
         ]
 
-    def _step_bias(self, hypotheses, parts, memory, first, position):
+    def _step_bias(self, hypotheses, parts, memory, offset, position):
         """What the position adds to the scores of one token of each hypothesis."""
-        places = _places_of(hypotheses, parts, memory, first)
+        places = _places_of(hypotheses, parts, memory, offset)
         self.position.check_length(places.shape[1])
-        place = ops.broadcast_to(first + position, (hypotheses, 1))
+        place = ops.broadcast_to(offset + position, (hypotheses, 1))
         return self._bias(place, places)
 
     def _bias(self, queries, keys):
@@ -383,7 +383,7 @@ class PMHA(Layer):
     def _scores(self, products, mask, bias=None):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         if bias is not None:
-            products = widened(products) + bias
+            products = at_least_float32(products) + bias
         return for_softmax(
             products, None if mask is None else ops.expand_dims(mask, 1)
         )
@@ -392,7 +392,7 @@ class PMHA(Layer):
         return ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
 
 
-def _projected(dense, x, factor=1.0):
+def _project(dense, x, factor=1.0):
     """Every token's projection, `(batch, tokens, …)`: what `dense` returns, scaled.
 
     It is one product of two matrices, for the tokens of all sequences. For few tokens
@@ -426,19 +426,19 @@ def _projected(dense, x, factor=1.0):
     )
 
 
-def _places_of(hypotheses, parts, memory, first):
+def _places_of(hypotheses, parts, memory, offset):
     """Places of the tokens of all parts, `(hypotheses, tokens)`."""
     tokens = 0
     for _, values, _ in parts:
         tokens += ops.shape(values)[2]
-    places = ops.add(first, indices(tokens)[None])
+    places = ops.add(offset, indices(tokens)[None])
     places = ops.broadcast_to(places, (hypotheses, tokens))
     if memory is None:
         return places
     _, values, mask = memory
     memory_places = indices(ops.shape(values)[2])[None]
     if mask is not None:
-        memory_places = counted(mask[:, 0])
+        memory_places = places_from_mask(mask[:, 0])
     beams = hypotheses // ops.shape(memory_places)[0]
     memory_places = ops.repeat(memory_places, beams, axis=0)
     return ops.concatenate([memory_places, places], axis=1)

@@ -47,7 +47,7 @@ class Layer(keras.layers.Layer):
             )
 
 
-def held(layer, kind=keras.layers.Layer):
+def count_holder(layer, kind=keras.layers.Layer):
     """Counts one more holder of a layer and returns it, a `kind` or None."""
     if layer is not None:
         if not isinstance(layer, kind):
@@ -59,7 +59,7 @@ def held(layer, kind=keras.layers.Layer):
     return layer
 
 
-def serialized(layer):
+def serialize(layer):
     """Returns what `keras.saving.deserialize_keras_object` makes the layer of."""
     config = keras.saving.serialize_keras_object(layer)
     # An embedding may also make the logits, outside of the layers that hold it.

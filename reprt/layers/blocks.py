@@ -3,7 +3,7 @@
 import keras
 
 from reprt.constants import check_choice, check_sizes
-from reprt.layers.base import Layer, held, serialized
+from reprt.layers.base import Layer, count_holder, serialize
 from reprt.layers.feed_forward import FeedForward, activation_config
 from reprt.layers.positions.base import Positional
 
@@ -59,7 +59,7 @@ class Block(Layer):
         self.attention_bias = attention_bias
         self.query_key_norm = query_key_norm
         self.activation = activation
-        self.position = held(position, Positional)
+        self.position = count_holder(position, Positional)
         self.attention_dropout = self._dropout(
             self._rate("attention_output"), "attention_dropout"
         )
@@ -79,7 +79,7 @@ class Block(Layer):
             "attention_bias": self.attention_bias,
             "query_key_norm": self.query_key_norm,
             "activation": activation_config(self.activation),
-            "position": serialized(self.position),
+            "position": serialize(self.position),
         }
 
     def _rate(self, place):
@@ -176,7 +176,7 @@ class BlockStack(Layer):
         super().__init__(**kwargs)
         check_sizes(num_blocks=num_blocks)
         self.num_blocks = num_blocks
-        self.position = held(position, Positional)
+        self.position = count_holder(position, Positional)
         self.blocks = [
             self.block_class(
                 num_heads=num_heads,

@@ -40,7 +40,7 @@ class BlockCache(NamedTuple):
         recent = zeros(capacity, key), zeros(capacity, value)
         return cls(past, recent)
 
-    def written(self, keys, values, position):
+    def write(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
         places = _tokens(self.past) + indices(_tokens(self.recent))
         is_place = (places == position)[:, None]
@@ -49,7 +49,7 @@ class BlockCache(NamedTuple):
         values = ops.where(is_place, values, room_for_values)
         return self._replace(recent=(keys, values))
 
-    def until(self, position):
+    def parts_until(self, position):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
         places = _tokens(self.past) + indices(_tokens(self.recent))

@@ -174,7 +174,7 @@ class DecoderBlock(Block):
         position,
         memory=None,
         memory_padding_mask=None,
-        first=0,
+        offset=0,
     ):
         """Returns the call's states of one further target token, and the new cache.
 
@@ -187,7 +187,7 @@ class DecoderBlock(Block):
             memory: keys and values of the sentences' sources, as `PMHA.heads` makes
                 them, or of the sequences' beginnings, as `begin` does.
             memory_padding_mask: as in the call, or of the sequence's beginning.
-            first: how many tokens that beginning has, a scalar or integers
+            offset: how many tokens that beginning has, a scalar or integers
                 `(hypotheses, 1)`.
         """
         if memory is not None:
@@ -195,20 +195,20 @@ class DecoderBlock(Block):
             memory = *memory, None if mask is None else mask[:, None]
         crossing = self.cross_attention is not None
         x = self._before(self.self_norm, states)
-        token = self.self_attention.token(x, value, first + position)
-        cache = cache.written(*token, position)
-        attended = self.self_attention.attend_to(
+        token = self.self_attention.token(x, value, offset + position)
+        cache = cache.write(*token, position)
+        output = self.self_attention.attend_to(
             x,
-            cache.until(position),
+            cache.parts_until(position),
             None if crossing else memory,
-            first,
+            offset,
             position,
         )
-        states = self._after(self.self_norm, attended, states)
+        states = self._after(self.self_norm, output, states)
         if crossing:
             x = self._before(self.cross_norm, states)
-            attended = self.cross_attention.attend_to(x, (), memory)
-            states = self._after(self.cross_norm, attended, states)
+            output = self.cross_attention.attend_to(x, (), memory)
+            states = self._after(self.cross_norm, output, states)
         return self._feed(states), cache
 
 
@@ -351,8 +351,8 @@ class Decoder(BlockStack):
         caches,
         position,
         memories,
-        memory_mask=None,
-        first=0,
+        memory_padding_mask=None,
+        offset=0,
     ):
         """Takes all blocks one target token further, as `DecoderBlock.step`.
 
@@ -371,8 +371,8 @@ class Decoder(BlockStack):
                 cache,
                 position,
                 memory,
-                memory_mask,
-                first,
+                memory_padding_mask,
+                offset,
             )
             new.append(cache)
         return self._finish(states), tuple(new)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 
-def widened(x):
+def at_least_float32(x):
     """Returns a tensor in float32 at least, as sums and squares need it."""
     return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
 

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from reprt.constants import check_choice, check_sizes
-from reprt.layers.base import Layer, held, serialized
+from reprt.layers.base import Layer, count_holder, serialize
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.layout import layout_of
 from reprt.layers.masks import check_vocabulary, padding_mask
@@ -104,8 +104,8 @@ class TokenAndPositionEmbedding(Layer):
         check_sizes(vocab_size=vocab_size, embedding_dim=embedding_dim)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
-        self.positional = held(positional)
-        self.token_norm = held(token_norm, EmbeddingNorm)
+        self.positional = count_holder(positional)
+        self.token_norm = count_holder(token_norm, EmbeddingNorm)
         self.scale = scale
         self.dropout = dropout
         self.token_dropout = token_dropout
@@ -116,7 +116,7 @@ class TokenAndPositionEmbedding(Layer):
             dtype=self.dtype_policy,
             name="embedding",
         )
-        held(self.embedding, keras.layers.Embedding)
+        count_holder(self.embedding, keras.layers.Embedding)
         sizes = self.embedding.input_dim, self.embedding.output_dim
         if sizes != (vocab_size, embedding_dim):
             raise ValueError(
@@ -150,11 +150,11 @@ class TokenAndPositionEmbedding(Layer):
     ):
         mask = padding_mask(ids)
         check_vocabulary("ids", ids, self.vocab_size)
-        tokens = self._scaled(ids)
+        tokens = self._embed(ids)
         if self.token_norm is not None:
             counted = mask if statistics_mask is None else statistics_mask
             tokens = self.token_norm(tokens, mask=counted)
-        states = self._placed(tokens, offset=offset, mask=mask)
+        states = self._add_positions(tokens, offset=offset, mask=mask)
         layout = layout_of(layout)
         tokens, states = layout.take(tokens), layout.take(states)
         tokens = self.token_dropout_layer(tokens, training=training)
@@ -172,19 +172,19 @@ class TokenAndPositionEmbedding(Layer):
         It takes ids `(batch, 1)` at a position, a scalar or integers `(batch, 1)`, and
         returns tokens and states as the call, and the new state.
         """
-        tokens = self._scaled(ids)
+        tokens = self._embed(ids)
         if self.token_norm is not None:
             tokens, state = self.token_norm.step(tokens, position, state)
-        return tokens, self._placed(tokens, offset=position), state
+        return tokens, self._add_positions(tokens, offset=position), state
 
-    def _placed(self, tokens, **places):
+    def _add_positions(self, tokens, **places):
         return (
             tokens
             if self.positional is None
             else self.positional(tokens, **places)
         )
 
-    def _scaled(self, ids):
+    def _embed(self, ids):
         tokens = self.embedding(ids)
         return tokens * ops.cast(self.factor, tokens.dtype)
 
@@ -200,10 +200,10 @@ class TokenAndPositionEmbedding(Layer):
             **super().get_config(),
             "vocab_size": self.vocab_size,
             "embedding_dim": self.embedding_dim,
-            "positional": serialized(self.positional),
-            "token_norm": serialized(self.token_norm),
+            "positional": serialize(self.positional),
+            "token_norm": serialize(self.token_norm),
             "scale": self.scale,
             "dropout": self.dropout,
-            "embedding": serialized(self.embedding) if shared else None,
+            "embedding": serialize(self.embedding) if shared else None,
             "token_dropout": self.token_dropout,
         }

@@ -54,7 +54,7 @@ class Padded:
         """Of each token `x`, how many real ones of its sentence stand before it."""
         if self.mask is None:
             return indices(ops.shape(x)[1])[None]
-        return counted(self.mask)
+        return places_from_mask(self.mask)
 
     def group_places(self, x):
         """Of each group the places of its tokens, `(sentences or 1, length)`."""
@@ -70,7 +70,7 @@ def layout_of(mask):
     return mask if isinstance(mask, Packed) else Padded(mask)
 
 
-def counted(mask, offset=0):
+def places_from_mask(mask, offset=0):
     """Returns the place of every token: how many real ones stand before it.
 
     Padding has the place of the token before it. Places count from `offset`, a scalar
@@ -157,12 +157,12 @@ class Sides(NamedTuple):
         """From `(1, packed, …)` of both sides to the pair; zeros where filled up."""
 
         def side(places):
-            filled = places >= 0
+            has_token = places >= 0
             # As many axes as the rows have.
-            while len(filled.shape) < len(x.shape) - 1:
-                filled = ops.expand_dims(filled, -1)
+            while len(has_token.shape) < len(x.shape) - 1:
+                has_token = ops.expand_dims(has_token, -1)
             rows = ops.take(x[0], ops.maximum(places, 0), axis=0)
-            rows = ops.where(filled, rows, 0)
+            rows = ops.where(has_token, rows, 0)
             return ops.expand_dims(rows, 0)
 
         return side(self.source), side(self.target)
@@ -232,10 +232,10 @@ class Packed:
         def split(rows):
             def gradient(*upstream):
                 # Slots of padding get zeros, because nothing attends to them.
-                return self._joined(keras.tree.flatten(upstream))
+                return self._gather_rows(keras.tree.flatten(upstream))
 
             rows = ops.take(rows, self.slots, axis=0)
-            return self._cut(rows, heads), gradient
+            return self._split_rows(rows, heads), gradient
 
         return split(ops.reshape(x, (-1, width)))
 
@@ -248,14 +248,14 @@ class Packed:
             def gradient(upstream):
                 # Slots of padding get zeros, the gradient of what fills up.
                 rows = ops.take(upstream, self.slots, axis=0)
-                return self._cut(rows, heads)
+                return self._split_rows(rows, heads)
 
-            return self._joined(groups), gradient
+            return self._gather_rows(groups), gradient
 
         rows = join(*groups)
         return ops.reshape(rows, (1, -1, heads, width))
 
-    def _cut(self, rows, heads):
+    def _split_rows(self, rows, heads):
         width = rows.shape[1]
         groups = []
         for start, end, sentences, length in self.groups:
@@ -263,7 +263,7 @@ class Packed:
             groups.append(ops.reshape(rows[start:end], shape))
         return tuple(groups)
 
-    def _joined(self, groups):
+    def _gather_rows(self, groups):
         width = groups[0].shape[3]
         rows = [ops.reshape(group, (-1, width)) for group in groups]
         rows = ops.concatenate(rows)

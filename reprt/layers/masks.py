@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from reprt.constants import PAD_ID
-from reprt.layers.dtypes import indices, widened
+from reprt.layers.dtypes import at_least_float32, indices
 
 # A score whose exponential is 0.
 FORBIDDEN = -1e9
@@ -146,7 +146,7 @@ def check_mask(layer, name, mask, shape):
 
 def for_softmax(scores, mask):
     """Returns scores in float32 at least, which get no weight where a mask is False."""
-    scores = widened(scores)
+    scores = at_least_float32(scores)
     # Masks are smaller than scores, and a sum's gradient takes no time.
     if mask is None:
         return scores

@@ -175,7 +175,7 @@ class DecoderOnly(BlockModel):
             position,
             prefixes.memory.blocks,
             prefixes.memory.mask,
-            first=source_lengths,
+            offset=source_lengths,
         )
         logits = self.logits(self._project(states[:, 0]))
         return logits, prefixes._replace(state=(blocks, source_lengths))

@@ -26,14 +26,15 @@ class Backend(abc.ABC):
         """Returns the context in which model and optimizer are to be made."""
         return contextlib.nullcontext()
 
-    def agreed(self, number: float) -> float:
+    def mean_over_workers(self, number: float) -> float:
         """Returns the mean of all workers' numbers, so that they decide the same."""
         return number
 
     def check_same(self, what: str):
         """Raises a `ValueError` on every worker if they are to do different things."""
         number = zlib.crc32(what.encode()) % 2**20
-        mean, mean_of_squares = self.agreed(number), self.agreed(number**2)
+        mean = self.mean_over_workers(number)
+        mean_of_squares = self.mean_over_workers(number**2)
         # Unless all numbers are equal, the mean of their squares is larger.
         if mean_of_squares != mean**2:
             raise ValueError(
@@ -87,7 +88,7 @@ class Backend(abc.ABC):
         ]
 
 
-def seeds(model) -> list[Any]:
+def seed_variables(model) -> list[Any]:
     """Returns the variables that random numbers come from, such as a Dropout's."""
     weights = {id(weight) for weight in model.weights}
     return [seed for seed in model.variables if id(seed) not in weights]

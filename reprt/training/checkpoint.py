@@ -9,17 +9,17 @@ import numpy as np
 
 from reprt.files import checksum, whole_file
 from reprt.models.registry import load_model
-from reprt.training.backend import seeds
+from reprt.training.backend import seed_variables
 
 _STATE = "state"
 
 
-def by_path(model, optimizer) -> dict[str, Any]:
+def variables_by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training, by names that any process gives them."""
     variables = {}
     for variable in (*model.weights, *optimizer.variables):
         variables[variable.path] = variable
-    for number, seed in enumerate(seeds(model)):
+    for number, seed in enumerate(seed_variables(model)):
         variables[f"{model.name}/seed_{number}"] = seed
     if len(variables) < len(model.variables) + len(optimizer.variables):
         raise ValueError(
@@ -80,7 +80,7 @@ def restore_checkpoint(
     return state
 
 
-def take_weights(model, place: str) -> dict[str, str]:
+def load_weights(model, place: str) -> dict[str, str]:
     """Gives a model the weights of another, of equal sizes.
 
     Args:

@@ -17,7 +17,7 @@ from reprt.data.packing import (
     plan_shapes,
     shares,
 )
-from reprt.training.backend import Backend, seeds
+from reprt.training.backend import Backend, seed_variables
 from reprt.training.objective import Sums
 
 # The shapes of this many batches are compiled in advance. Others are rare.
@@ -30,7 +30,7 @@ def _over_devices(numbers):
     return lax.psum(numbers, DEVICES)
 
 
-class OnJax(Backend):
+class JaxBackend(Backend):
     """Where and how a `Trainer` takes its steps: by functions of all state.
 
     JAX compiles anew for each shape, so each device packs its rows to one of a few that
@@ -61,7 +61,7 @@ class OnJax(Backend):
             model.non_trainable_variables,
             optimizer.variables,
         ]
-        seed_ids = {id(seed) for seed in seeds(model)}
+        seed_ids = {id(seed) for seed in seed_variables(model)}
         self._are_seeds = [
             id(variable) in seed_ids
             for variable in model.non_trainable_variables
@@ -86,17 +86,17 @@ class OnJax(Backend):
 
     def batches(self, split, plan, epoch=None, skip=0):
         for indices in plan.batches(epoch, skip):
-            yield len(indices), self._packed(split, plan, epoch, indices)[1]
+            yield len(indices), self._pack(split, plan, epoch, indices)[1]
 
     def warm_up(self, split, plan):
         compiled = set()
         for indices in itertools.islice(plan.batches(0), FEW_BATCHES):
-            shape, batch = self._packed(split, plan, 0, indices)
+            shape, batch = self._pack(split, plan, 0, indices)
             if shape not in compiled:
                 compiled.add(shape)
                 self.train((0, batch))
 
-    def _packed(self, split, plan, epoch, indices):
+    def _pack(self, split, plan, epoch, indices):
         """The shape of a part of a device's share, and all parts of all shares."""
         layout = self._objective.model.packed_layout
         count, training = jax.device_count(), epoch is not None
@@ -165,13 +165,13 @@ class OnJax(Backend):
 
         differentiate = jax.grad(objective, has_aux=True)
 
-        def add(added, part):
-            others, *numbers = added
+        def add(totals, part):
+            others, *numbers = totals
             gradients, (sums, others) = differentiate(weights, others, part)
             numbers = jax.tree.map(jnp.add, numbers, [gradients, sums])
             return (others, *numbers), None
 
-        others = self._seeded(others)
+        others = self._shift_seeds(others)
         if self._parts == 1:
             gradients, (sums, others) = differentiate(weights, others, batch)
         else:
@@ -182,9 +182,9 @@ class OnJax(Backend):
         weights, slots = self._optimizer.stateless_apply(
             slots, gradients, weights
         )
-        return [weights, self._seeded(others, -1), slots], sums
+        return [weights, self._shift_seeds(others, -1), slots], sums
 
-    def _seeded(self, others, sign=1):
+    def _shift_seeds(self, others, sign=1):
         """Gives each device a dropout of its own, or takes that back."""
         device = (sign * lax.axis_index(DEVICES)).astype("uint32")
         return [

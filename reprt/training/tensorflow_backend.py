@@ -9,7 +9,7 @@ from reprt.data.batching import batches, planned_batches
 from reprt.data.packing import pack
 from reprt.data.replicas import per_replica
 from reprt.optimizers import dense_gradients, several_replicas
-from reprt.training.backend import Backend, seeds
+from reprt.training.backend import Backend, seed_variables
 from reprt.training.objective import Sums
 from reprt.training.workers import several_workers
 
@@ -41,7 +41,7 @@ def naming_lost_workers():
         ) from error
 
 
-class OnTensorFlow(Backend):
+class TensorFlowBackend(Backend):
     """Takes a `Trainer`'s steps under a `MirroredStrategy`."""
 
     def __init__(self, deterministic: bool):
@@ -59,7 +59,7 @@ class OnTensorFlow(Backend):
             details = tf.config.experimental.get_device_details(gpu)
             self.accelerators.append(details.get("device_name", "GPU"))
 
-    def agreed(self, number: float) -> float:
+    def mean_over_workers(self, number: float) -> float:
         if not several_workers():
             return number
         return float(self._mean(tf.constant(number, tf.float64)))
@@ -75,31 +75,31 @@ class OnTensorFlow(Backend):
     def compile(self, objective, optimizer, split, parts=1):
         self._objective, self._optimizer = objective, optimizer
         self._parts = parts
-        self._seeds = seeds(objective.model)
+        self._seeds = seed_variables(objective.model)
         # `_train` has added up the replicas' gradients.
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         inner._all_reduce_sum_gradients = lambda pairs: pairs
         # One trace serves every batch, whatever its lengths.
-        spec = self._shared(batches(split, 1)).element_spec
+        spec = self._share(batches(split, 1)).element_spec
         graph = tf.function(input_signature=[spec], autograph=False)
-        self.train = graph(functools.partial(self._summed, self._train))
-        self.evaluate = graph(functools.partial(self._summed, self._evaluate))
+        self.train = graph(functools.partial(self._add_up, self._train))
+        self.evaluate = graph(functools.partial(self._add_up, self._evaluate))
 
     def batches(self, split, plan, epoch=None, skip=0):
-        return self._shared(planned_batches(split, plan.batches(epoch, skip)))
+        return self._share(planned_batches(split, plan.batches(epoch, skip)))
 
-    def _shared(self, dataset: tf.data.Dataset):
+    def _share(self, dataset: tf.data.Dataset):
         """A dataset of whose batches each of n replicas gets every n-th row."""
         if several_workers():
             return self._strategy.experimental_distribute_dataset(dataset)
         return per_replica(dataset, self._strategy)
 
-    def _summed(self, function, batch):
+    def _add_up(self, function, batch):
         """What a function returns, added up over the replicas' shares of a batch."""
         sums = self._strategy.run(function, args=(batch,))
         return self._strategy.reduce("SUM", sums, axis=None)
 
-    def _packed(self, inputs, labels):
+    def _pack(self, inputs, labels):
         """A replica's share, packed if the model takes packed inputs."""
         layout = self._objective.model.packed_layout
         if not layout:
@@ -124,7 +124,7 @@ class OnTensorFlow(Backend):
         self._seed_dropout(part)
         weights = self._objective.model.trainable_variables
         step = self._optimizer.iterations.value
-        inputs, labels = self._packed(*batch)
+        inputs, labels = self._pack(*batch)
         with tf.GradientTape() as tape:
             loss, sums = self._objective.loss(inputs, labels, step, counts)
             loss = self._optimizer.scale_loss(loss)
@@ -139,12 +139,12 @@ class OnTensorFlow(Backend):
     def _differentiate_parts(self, batch, counts):
         """Returns the same, added up over the parts of a replica's share."""
 
-        def add(part, *added):
+        def add(part, *totals):
             rows = tf.nest.map_structure(
                 lambda ids: ids[part :: self._parts], batch
             )
             more = self._differentiate(rows, part, counts)
-            return part + 1, *tf.nest.map_structure(tf.add, added, more)
+            return part + 1, *tf.nest.map_structure(tf.add, totals, more)
 
         weights = self._objective.model.trainable_variables
         zeros = [tf.zeros(weight.shape) for weight in weights]
@@ -158,7 +158,7 @@ class OnTensorFlow(Backend):
         return gradients, sums
 
     def _evaluate(self, batch):
-        return _rows(batch), *self._objective.validate(*self._packed(*batch))
+        return _rows(batch), *self._objective.validate(*self._pack(*batch))
 
     def _seed_dropout(self, part):
         """Makes dropout depend on step, replica and part of a batch.

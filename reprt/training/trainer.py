@@ -23,10 +23,10 @@ from reprt.termination import Terminated
 from reprt.training.average import average_last, keep_model
 from reprt.training.backend import Backend
 from reprt.training.checkpoint import (
-    by_path,
+    load_weights,
     restore_checkpoint,
     save_checkpoint,
-    take_weights,
+    variables_by_path,
 )
 from reprt.training.objective import OBJECTIVES
 from reprt.training.run_log import RunLog
@@ -81,7 +81,7 @@ class State:
         tally: their sums.
         rows: the log, a row for each finished epoch.
         rows_of_steps: the rows of `steps.csv`.
-        lately: the sums since the last of these.
+        interval: the sums since the last of these.
         out_of_time: whether the training ended because its hours were over.
     """
 
@@ -94,7 +94,7 @@ class State:
     rows_of_steps: list[dict[str, float]] = dataclasses.field(
         default_factory=list
     )
-    lately: Tally = dataclasses.field(default_factory=Tally)
+    interval: Tally = dataclasses.field(default_factory=Tally)
     out_of_time: bool = False
 
     @classmethod
@@ -102,7 +102,7 @@ class State:
         """Returns what `dataclasses.asdict` made a table of."""
         state = cls(**table)
         state.tally = Tally(**table["tally"])
-        state.lately = Tally(**table["lately"])
+        state.interval = Tally(**table["interval"])
         return state
 
 
@@ -159,13 +159,13 @@ class Trainer:
                 settings.optimizer, schedule, self.steps
             )
             self._optimizer.build(self.model.trainable_variables)
-        self._variables = by_path(self.model, self._optimizer)
+        self._variables = variables_by_path(self.model, self._optimizer)
         self.state = State()
         self._weights_from: dict[str, str] | None = None
         if table := restore_checkpoint(folder.checkpoints, self._variables):
             self.state = State.read(table)
         elif training.start_from:
-            self._weights_from = take_weights(self.model, training.start_from)
+            self._weights_from = load_weights(self.model, training.start_from)
         # A training that was out of time goes on if it is given more.
         self.state.out_of_time &= self._seconds_of_budget_left <= 0
         self._check_workers()
@@ -303,7 +303,9 @@ class Trainer:
         self._backend.load()
         # The first step includes the tracing.
         timed = seconds[1:] or seconds
-        self._calibrated = self._backend.agreed(statistics.mean(timed))
+        self._calibrated = self._backend.mean_over_workers(
+            statistics.mean(timed)
+        )
 
     def train_epoch(
         self,
@@ -327,7 +329,7 @@ class Trainer:
             if self._epoch_is_done or self.out_of_patience:
                 break
             # Where there are several workers, all of them have met here.
-            if self._backend.agreed(termination.asked()):
+            if self._backend.mean_over_workers(termination.asked()):
                 self.checkpoint()
                 self._progress.say(
                     f"{self.name}: asked to end in epoch {state.epoch + 1}; saved a "
@@ -405,8 +407,8 @@ class Trainer:
             _, loss, *_ = numbers
             self._check_finite("loss", loss, step)
             state.tally.add(*numbers)
-            state.lately.add(*numbers)
-        seconds = self._backend.agreed(time.monotonic() - since)
+            state.interval.add(*numbers)
+        seconds = self._backend.mean_over_workers(time.monotonic() - since)
         state.seconds_in_epoch += seconds
         # The first steps compile, so their time does not count.
         if self._compiled:
@@ -462,12 +464,12 @@ class Trainer:
         state = self.state
         self._backend.store()
         row: dict[str, float] = {"step": state.step}
-        means = state.lately.means("train") | self.evaluate().means("val")
+        means = state.interval.means("train") | self.evaluate().means("val")
         for name in ("train_loss_per_token", "val_loss_per_token"):
             row[name] = means[name]
         row |= self._measures()
         state.rows_of_steps.append(row)
-        state.lately = Tally()
+        state.interval = Tally()
         if row is self.best:
             self.folder.save_model(self.model)
             # A kill does not undo the step of the best model.
@@ -480,7 +482,7 @@ class Trainer:
     def _measures(self) -> dict[str, float]:
         # All workers are to choose the same model.
         return {
-            name: self._backend.agreed(value)
+            name: self._backend.mean_over_workers(value)
             for name, value in self._more_measures(self.model).items()
         }
 
@@ -590,14 +592,14 @@ def backend(deterministic: bool) -> Backend:
     """Returns Keras' present backend; there is no training on PyTorch."""
     match keras.backend.backend():
         case "tensorflow":
-            from reprt.training.tensorflow_backend import OnTensorFlow
+            from reprt.training.tensorflow_backend import TensorFlowBackend
 
-            return OnTensorFlow(deterministic)
+            return TensorFlowBackend(deterministic)
         case "jax":
             # JAX gives the same bits each time in any case.
-            from reprt.training.jax_backend import OnJax
+            from reprt.training.jax_backend import JaxBackend
 
-            return OnJax()
+            return JaxBackend()
         case other:
             raise ValueError(
                 "Training runs on the backends tensorflow and jax. Received: "

@@ -10,9 +10,9 @@ from tiny import TINY
 from reprt.layers.positions import POSITIONS
 from reprt.models import build
 from reprt.training.checkpoint import (
-    by_path,
     restore_checkpoint,
     save_checkpoint,
+    variables_by_path,
 )
 
 WEIGHTS = {
@@ -49,7 +49,7 @@ def test_variables_of_both_sides_have_names_of_their_own(position):
     model = build("repe-causal", 9, 9, position=position, **TINY)
     adam = keras.optimizers.Adam()
     adam.build(model.trainable_variables)
-    found = by_path(model, adam)
+    found = variables_by_path(model, adam)
     assert len(found) == len(model.variables) + len(adam.variables)
 
 

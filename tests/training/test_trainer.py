@@ -143,7 +143,7 @@ def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(trainer):
         rows[-1]["val_loss_per_token"]
         == ours.folder.log()[-1]["val_loss_per_token"]
     )
-    sums = [ours.state.tally.loss, ours.state.lately.loss]
+    sums = [ours.state.tally.loss, ours.state.interval.loss]
     assert sums == [0.0, 0.0] and not plain.folder.log("steps.csv")
 
 

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.constants import check_choice
-from reprt.layers.dtypes import widened
+from reprt.layers.dtypes import at_least_float32
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.masks import check_mask
 
@@ -89,7 +89,7 @@ class TokenNorm(EmbeddingNorm):
         return self.statistics == "prefix"
 
     def call(self, x, mask=None):
-        tokens = widened(x)
+        tokens = at_least_float32(x)
         if mask is None:
             real = ops.ones_like(tokens[..., :1])
         else:
@@ -114,12 +114,12 @@ class TokenNorm(EmbeddingNorm):
     def start(self, batch, features):
         """Returns the `RunningStatistics` of no token at all."""
         zeros = ops.zeros((batch, 1, features), self.compute_dtype)
-        zeros = widened(zeros)
+        zeros = at_least_float32(zeros)
         return RunningStatistics(zeros, zeros, zeros)
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics."""
-        tokens = widened(x)
+        tokens = at_least_float32(x)
         position = ops.reshape(position, (-1, 1, 1))
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.layers.dtypes import widened
+from reprt.layers.dtypes import at_least_float32
 from reprt.layers.positions.base import Positional
 
 
@@ -50,7 +50,7 @@ class RotaryPositional(Positional):
         exponent = np.arange(0, width, 2, dtype="float32") / width
         frequency = ops.convert_to_tensor(10000.0**-exponent)
         angle = ops.cast(places, "float32")[..., None, None] * frequency
-        left, right = ops.split(widened(heads), 2, axis=-1)
+        left, right = ops.split(at_least_float32(heads), 2, axis=-1)
         sine = ops.cast(ops.sin(angle), left.dtype)
         cosine = ops.cast(ops.cos(angle), left.dtype)
         turned = [left * cosine - right * sine, left * sine + right * cosine]

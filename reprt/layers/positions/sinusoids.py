@@ -6,7 +6,7 @@ from keras import ops
 
 from reprt.constants import check_choice, check_sizes
 from reprt.layers.dtypes import indices
-from reprt.layers.layout import counted
+from reprt.layers.layout import places_from_mask
 from reprt.layers.positions.base import Positional
 
 SINUSOIDS = ("tutorial", "paper")
@@ -101,7 +101,7 @@ class PositionTable(Positional):
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
-            return ops.take(encoding, counted(mask, offset), axis=0)
+            return ops.take(encoding, places_from_mask(mask, offset), axis=0)
         batch, tokens, _ = ops.shape(x)
         places = ops.add(offset, indices(tokens))
         rows = ops.take(encoding, places, axis=0)
