@@ -51,5 +51,5 @@ def test_a_step_needs_no_mask_of_the_beginning():
     decoder = Decoder(1, **{**SIZES, "key_dim": 4}, position=RotaryPositional())
     expected, memory = decoder(STATES), decoder.begin(STATES[:, :4])
     caches, last = decoder.start(2, 1), STATES[:, 4:]
-    found, _ = decoder.step(last, None, caches, 0, memory, first=4)
+    found, _ = decoder.step(last, None, caches, 0, memory, offset=4)
     np.testing.assert_allclose(found, expected[:, 4:], atol=1e-5)
