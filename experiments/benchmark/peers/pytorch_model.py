@@ -44,7 +44,7 @@ class Attention(nn.Module):
 
 
 class Transformer(nn.Module):
-    """nn.Transformer after embeddings, and an output layer, `logits`, for its states."""
+    """nn.Transformer after embeddings; `logits` is the layer for its states."""
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
