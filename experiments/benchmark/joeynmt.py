@@ -88,7 +88,7 @@ def configure(options, vocabularies: Path) -> Path:
 
 def train_theirs(configuration: Path, seconds: float) -> dict:
     """Trains JoeyNMT's model for so long, and returns what its logs say."""
-    command, logs = [PYTHON, "-m", "joeynmt"], configuration.parent / "model"
+    command, logs = [PYTHON, "-I", "-m", "joeynmt"], configuration.parent / "model"
     log = logs / "train.log"
     log.unlink(missing_ok=True)
     process = subprocess.Popen(
