@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 import pages
-from driver import ROOT
+from driver import PATIENT, ROOT
 
 from reprt.data.tokenizers.bpe import BPE
 from reprt_lab.provenance import provenance
@@ -88,11 +88,15 @@ def configure(options, vocabularies: Path) -> Path:
 
 def train_theirs(configuration: Path, seconds: float) -> dict:
     """Trains JoeyNMT's model for so long, and returns what its logs say."""
-    command, logs = [PYTHON, "-I", "-m", "joeynmt"], configuration.parent / "model"
+    command, logs = (
+        [PYTHON, "-I", "-m", "joeynmt"],
+        configuration.parent / "model",
+    )
     log = logs / "train.log"
     log.unlink(missing_ok=True)
     process = subprocess.Popen(
-        [*command, "train", configuration, "--skip-test"]
+        [*command, "train", configuration, "--skip-test"],
+        env=PATIENT | os.environ,
     )
     while not (log.exists() and "EPOCH 1" in log.read_text()):
         if process.poll() is not None:
