@@ -35,6 +35,15 @@ PYTHON = ROOT / ".bench" / "joeynmt" / "bin" / "python"
 RATES, ENDED = r"Tokens per Sec: +(\d+)", r"Interrupt at epoch \d+, step (\d+)"
 
 
+def ended(process: subprocess.Popen) -> int:
+    """Waits until a process has ended, and returns its peak memory in bytes."""
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{process.args} failed.")
+    # Linux counts in KiB.
+    return usage.ru_maxrss * 1024
+
+
 def train_ours(options) -> dict:
     """Trains our model, and returns what its log says."""
     command = [
@@ -51,7 +60,7 @@ def train_ours(options) -> dict:
     for split, stem in splits.items():
         files = [f"{stem}.{language}" for language in options.languages]
         command += [f"--{split}", *files]
-    subprocess.run(command, check=True)
+    memory = ended(subprocess.Popen(command))
     [log] = (options.out / "run").glob("**/log.csv")
     rows = list(csv.DictReader(log.open()))
     seconds = sum(float(row["train_seconds"]) for row in rows)
@@ -62,6 +71,7 @@ def train_ours(options) -> dict:
         "steps": options.steps,
         "tokens_per_second": tokens / seconds,
         "validation_loss": float(rows[-1]["val_loss_per_token"]),
+        "memory": memory,
     }
 
 
@@ -88,10 +98,8 @@ def configure(options, vocabularies: Path) -> Path:
 
 def train_theirs(configuration: Path, seconds: float) -> dict:
     """Trains JoeyNMT's model for so long, and returns what its logs say."""
-    command, logs = (
-        [PYTHON, "-I", "-m", "joeynmt"],
-        configuration.parent / "model",
-    )
+    command = [PYTHON, "-I", "-m", "joeynmt"]
+    logs = configuration.parent / "model"
     log = logs / "train.log"
     log.unlink(missing_ok=True)
     process = subprocess.Popen(
@@ -105,7 +113,7 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
     time.sleep(seconds)
     # It then keeps the model, as after the last step.
     process.send_signal(signal.SIGINT)
-    process.wait()
+    memory = ended(process)
     [steps] = re.findall(ENDED, log.read_text())
     # Each is that of ten steps.
     rates = [int(rate) for rate in re.findall(RATES, log.read_text())]
@@ -118,6 +126,7 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
         "steps": int(steps),
         "tokens_per_second": statistics.median(rates),
         "validation_loss": math.log(float(perplexity)),
+        "memory": memory,
     }
 
 
@@ -144,8 +153,11 @@ if __name__ == "__main__":
     parser.add_argument(
         "--steps", type=int, default=600, help="of our training"
     )
-    parser.add_argument("--out", type=Path, default=Path("runs/joeynmt"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/joeynmt"), help="a new folder"
+    )
     options = parser.parse_args()
+    options.out.mkdir(parents=True)
     ours = train_ours(options)
     configuration = configure(options, ours.pop("folder"))
     theirs = train_theirs(configuration, ours["seconds"])
