@@ -101,7 +101,6 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
     command = [PYTHON, "-I", "-m", "joeynmt"]
     logs = configuration.parent / "model"
     log = logs / "train.log"
-    log.unlink(missing_ok=True)
     process = subprocess.Popen(
         [*command, "train", configuration, "--skip-test"],
         env=PATIENT | os.environ,
