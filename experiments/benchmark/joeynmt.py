@@ -35,15 +35,6 @@ PYTHON = ROOT / ".bench" / "joeynmt" / "bin" / "python"
 RATES, ENDED = r"Tokens per Sec: +(\d+)", r"Interrupt at epoch \d+, step (\d+)"
 
 
-def ended(process: subprocess.Popen) -> int:
-    """Waits until a process has ended, and returns its peak memory in bytes."""
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{process.args} failed.")
-    # Linux counts in KiB.
-    return usage.ru_maxrss * 1024
-
-
 def train_ours(options) -> dict:
     """Trains our model, and returns what its log says."""
     command = [
@@ -60,7 +51,7 @@ def train_ours(options) -> dict:
     for split, stem in splits.items():
         files = [f"{stem}.{language}" for language in options.languages]
         command += [f"--{split}", *files]
-    memory = ended(subprocess.Popen(command))
+    subprocess.run(command, check=True)
     [log] = (options.out / "run").glob("**/log.csv")
     rows = list(csv.DictReader(log.open()))
     seconds = sum(float(row["train_seconds"]) for row in rows)
@@ -71,7 +62,6 @@ def train_ours(options) -> dict:
         "steps": options.steps,
         "tokens_per_second": tokens / seconds,
         "validation_loss": float(rows[-1]["val_loss_per_token"]),
-        "memory": memory,
     }
 
 
@@ -101,6 +91,7 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
     command = [PYTHON, "-I", "-m", "joeynmt"]
     logs = configuration.parent / "model"
     log = logs / "train.log"
+    log.unlink(missing_ok=True)
     process = subprocess.Popen(
         [*command, "train", configuration, "--skip-test"],
         env=PATIENT | os.environ,
@@ -112,7 +103,7 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
     time.sleep(seconds)
     # It then keeps the model, as after the last step.
     process.send_signal(signal.SIGINT)
-    memory = ended(process)
+    process.wait()
     [steps] = re.findall(ENDED, log.read_text())
     # Each is that of ten steps.
     rates = [int(rate) for rate in re.findall(RATES, log.read_text())]
@@ -125,7 +116,6 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
         "steps": int(steps),
         "tokens_per_second": statistics.median(rates),
         "validation_loss": math.log(float(perplexity)),
-        "memory": memory,
     }
 
 
@@ -152,11 +142,9 @@ if __name__ == "__main__":
     parser.add_argument(
         "--steps", type=int, default=600, help="of our training"
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/joeynmt"), help="a new folder"
-    )
+    parser.add_argument("--out", type=Path, default=Path("runs/joeynmt"))
     options = parser.parse_args()
-    options.out.mkdir(parents=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     ours = train_ours(options)
     configuration = configure(options, ours.pop("folder"))
     theirs = train_theirs(configuration, ours["seconds"])

@@ -216,7 +216,6 @@ def programs(found):
         "steps": lambda row: f"{row['steps']:,}",
         "target tokens/s": lambda row: f"{row['tokens_per_second']:,.0f}",
         "validation loss": lambda row: f"{row['validation_loss']:.3f}",
-        "peak memory": lambda row: f"{row['memory'] / 2**20:,.0f} MiB",
     }
     yield table(columns, found["programs"], "program")
 
