@@ -850,9 +850,7 @@ def commits_row(label: str, *_) -> Fact:
 def ratios_row(label: str, *_) -> Fact:
     name, peer = label.split(": ")
     model = MODELS[name]
-    # PyTorch's rows were measured by themselves.
-    folder = "pytorch" if "PyTorch" in peer else model
-    row = benchmark(folder)["training"][model][PEERS[peer]]
+    row = benchmark(model)["training"][model][PEERS[peer]]
     cells = []
     for name in ("step", "epoch", "memory", "start_up"):
         times = ratio(row["measured"][name], row["ours"][name])
