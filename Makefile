@@ -13,6 +13,7 @@
 #   make linkcheck         try the site's links to other sites; it needs a network
 #   make bench             compare speed and memory in training with other packages
 #   make bench-decoding    compare speed in translating with other packages
+#   make bench-joeynmt     train beside JoeyNMT: ARGUMENTS="--train a --dev b --languages pt en"
 #   make bench-gpu         speed on a GPU, by JAX without TensorFlow, and ten epochs
 #   make gallery           audit other packages' models: docs/who_looks_ahead.md
 #   make clean             remove .venv, and what was built
@@ -42,7 +43,7 @@ help:
 EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 
 .PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
-.PHONY: facts notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu gallery clean
+.PHONY: facts notebooks try-notebooks docs linkcheck bench bench-decoding bench-joeynmt bench-gpu gallery clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -102,6 +103,9 @@ bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
 
 bench-decoding: $(foreach peer,reprt plain_keras ctranslate2,.bench/$(peer)/ready)
 	.bench/reprt/bin/python experiments/benchmark/run.py translate $(ARGUMENTS)
+
+bench-joeynmt: $(foreach peer,reprt joeynmt,.bench/$(peer)/ready)
+	.bench/reprt/bin/python experiments/benchmark/joeynmt.py $(ARGUMENTS)
 
 # Ids come from the cache, copied from a machine that has TensorFlow. JAX would take most
 # of the GPU's memory for the first of several processes.

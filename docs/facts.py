@@ -659,6 +659,8 @@ def speed_facts() -> Facts:
     baseline = rows["baseline"]["seconds"]
     repe = ratio(rows["repe"]["seconds"], baseline)
     causal = ratio(rows["repe-causal"]["seconds"], baseline)
+    programs = benchmark("joeynmt")["programs"]
+    ours, joeynmt = programs["reprt train"], programs["joeynmt train"]
     options = groups("speed_options")
     losses = {}
     for (label, _), group in options.items():
@@ -666,6 +668,15 @@ def speed_facts() -> Facts:
     return {
         "speed.step": [f"{repe:.2f}"],
         "speed.steps": [f"{repe:.3f}", f"{causal:.3f}"],
+        "speed.joeynmt": [
+            f"{ours['seconds']:.0f}",
+            f"{ours['steps']}",
+            f"{joeynmt['steps']}",
+            f"{ours['tokens_per_second']:,.0f}",
+            f"{joeynmt['tokens_per_second']:,.0f}",
+            f"{ours['validation_loss']:.2f}",
+            f"{joeynmt['validation_loss']:.2f}",
+        ],
         "speed.options": [
             losses["RePE in bfloat16"],
             losses["RePE, batches by length"],
@@ -824,6 +835,7 @@ PEERS = {
     "ours on JAX": "reprt:jax",
     "keras-hub": "keras_hub",
     "PyTorch": "pytorch",
+    "PyTorch, compiled": "pytorch:compiled",
 }
 
 

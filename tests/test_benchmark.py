@@ -1,3 +1,4 @@
+import argparse
 import json
 import os
 import pathlib
@@ -13,8 +14,11 @@ COMMITTED = sorted(
 )
 sys.path.append(str(FOLDER))
 
+import joeynmt  # noqa: E402
 import pages  # noqa: E402
 import profile_step  # noqa: E402
+
+from reprt.data.tokenizers import bpe  # noqa: E402
 
 
 @pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
@@ -100,3 +104,18 @@ def test_translating_shows_agreement_and_measures(tmp_path):
     assert same == {"tutorial": "1 of 1", "ctranslate2:parallel": "6 of 6"}
     assert [*found["growth"]["reprt"]] == ["2"]
     assert found["provenance"]["command"].startswith("python run.py translate")
+
+
+def test_joeynmt_is_given_our_vocabularies(tmp_path):
+    for side in ("source", "target"):
+        model = bpe.learn_model(["The houses", "the house"], 30)
+        (tmp_path / f"{side}.spm").write_bytes(model)
+    options = argparse.Namespace(
+        train="train", dev="dev", languages=["pt", "en"], out=tmp_path
+    )
+    configuration = joeynmt.configure(options, tmp_path).read_text()
+    assert "$" not in configuration.split("\n", 1)[1]
+    assert f"voc_file: {tmp_path}/target.txt" in configuration
+    pieces = (tmp_path / "target.txt").read_text().split("\n")
+    assert pieces[:4] == ["[PAD]", "[UNK]", "[START]", "[END]"]
+    assert "▁house" in pieces

@@ -15,6 +15,8 @@ from text import Text
 from reprt_lab.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
+# PyTorch's threads wait by spinning otherwise, and whatever else runs costs them most.
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def on_jax(peer: str) -> bool:
@@ -50,7 +52,8 @@ class Worker:
                 stderr=messages,
                 text=True,
                 # Another checkout's code goes before that of the environment.
-                env=os.environ
+                env=PATIENT
+                | os.environ
                 | {"KERAS_BACKEND": backend, "PYTHONPATH": str(root)}
                 | platform,
             )

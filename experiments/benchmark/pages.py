@@ -43,6 +43,7 @@ def markdown(found: dict) -> str:
         agreement,
         growth,
         start,
+        programs,
     ):
         if found.get(section.__name__):
             parts += section(found)
@@ -202,6 +203,21 @@ def start(found):
         "peak memory": lambda row: f"{row['memory'] / 2**20:,.0f} MiB",
     }
     yield table(columns, found["start"])
+
+
+def programs(found):
+    seconds = [row["seconds"] for row in found["programs"].values()]
+    yield "## Whole programs"
+    yield (
+        f"Each trained for {max(seconds):,.0f} s on the same text and vocabularies, "
+        "start-up not counted. The loss is per token, of the validation text."
+    )
+    columns = {
+        "steps": lambda row: f"{row['steps']:,}",
+        "target tokens/s": lambda row: f"{row['tokens_per_second']:,.0f}",
+        "validation loss": lambda row: f"{row['validation_loss']:.3f}",
+    }
+    yield table(columns, found["programs"], "program")
 
 
 def _ratio(name):

@@ -8,8 +8,7 @@ moment, so that whatever else the machine does falls on all alike. Times are div
 ours of the same round; medians and quartiles are over the rounds. `results.json` and
 `results.md` are what it writes.
 
-Run it on a machine that does nothing else: PyTorch's threads wait by spinning, and a
-competitor for the cores then costs it ten times its time.
+Run it on a machine that does nothing else.
 """
 
 import argparse

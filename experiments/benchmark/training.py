@@ -152,7 +152,7 @@ class Training(Benchmark):
                         (ours, theirs) if number % 2 else (theirs, ours)
                     ):
                         measured(worker, worker.ask(do, **arguments))
-        self.write()
+                self.write()
 
     def _compare_models(self):
         """What share of the first model's time the others take, in ours."""

@@ -1,8 +1,9 @@
 """The training loop that PyTorch's users write, for the model of `pytorch_model`.
 
 The variant `compiled` compiles the model for all lengths of a batch, which also draws
-dropout's random numbers in all threads. Nested tensors, PyTorch's form without padding,
-cannot be used: on a CPU their attention takes no mask and cannot be causal (2.13).
+dropout's random numbers in all threads, and takes the logits of real tokens only. It
+needs a compiler of C++. Nested tensors, PyTorch's form without padding, cannot be used:
+on a CPU their attention takes no mask and cannot be causal (2.13).
 """
 
 import torch
@@ -23,7 +24,8 @@ class Peer:
         torch.manual_seed(SEED)
         sizes = settings.sizes
         self.model = Transformer(settings.vocab_sizes, sizes, settings.dropout)
-        if settings.variant == "compiled":
+        self.compiled = settings.variant == "compiled"
+        if self.compiled:
             self.model.compile(dynamic=True)
         parameters = list(self.model.parameters())
         self.parameters = sum(parameter.numel() for parameter in parameters)
@@ -67,11 +69,17 @@ class Peer:
 
     def _step(self, source, inputs, labels):
         self.adam.zero_grad()
-        logits, real = self.model(source, inputs), labels != 0
-        loss = cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), ignore_index=0
+        states, labels = (
+            self.model(source, inputs).flatten(0, 1),
+            labels.flatten(),
         )
-        accuracy = ((logits.argmax(-1) == labels) & real).sum() / real.sum()
+        real = labels != 0
+        if self.compiled:
+            states, labels = states[real], labels[real]
+        logits = self.model.logits(states)
+        loss = cross_entropy(logits, labels, ignore_index=0)
+        hits = (logits.argmax(-1) == labels) & (labels != 0)
+        accuracy = hits.sum() / real.sum()
         loss.backward()
         self.adam.step()
         self.schedule.step()

@@ -44,7 +44,7 @@ class Attention(nn.Module):
 
 
 class Transformer(nn.Module):
-    """nn.Transformer between embeddings and an output layer."""
+    """nn.Transformer after embeddings; `logits` is the layer for its states."""
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
@@ -73,7 +73,7 @@ class Transformer(nn.Module):
     def forward(self, source, target):
         length = target.shape[1]
         source_mask, target_mask = _added(source == 0), _added(target == 0)
-        states = self.transformer(
+        return self.transformer(
             *map(self._embedded, self.embeddings, (source, target)),
             tgt_mask=_added(
                 torch.ones(length, length, dtype=torch.bool).triu(1)
@@ -84,7 +84,6 @@ class Transformer(nn.Module):
             tgt_key_padding_mask=target_mask,
             memory_key_padding_mask=source_mask,
         )
-        return self.logits(states)
 
     def _embedded(self, embedding, ids):
         tokens = embedding(ids) * self.scale
