@@ -9,7 +9,6 @@ from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batching import BatchPlan
 from reprt.models.registry import make
 from reprt.progress import Progress
-from reprt_lab.folder import RunFolder
 from reprt_lab.pages.cost import counts
 from reprt_lab.work import CorpusRuns
 
@@ -23,15 +22,14 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
     total_steps = 0
     seconds = 0.0
     for part in work:
-        text = part.encoded(Progress())
+        text = part.encode(Progress())
         sizes = len(text.source_tokenizer), len(text.target_tokenizer)
         # Trials differ by seeds, and cost the same.
         costs: dict[Any, Cost] = {}
-        for run in part.runs:
+        for run, folder in zip(part.runs, part.folders):
             training = run.training
             batches = BatchPlan(text.train.lengths, **run.update).steps
             steps = training.steps or training.epochs * batches
-            folder = RunFolder(part.folder / run.name)
             epochs = len(folder.log())
             left = max(0, steps - epochs * batches)
             if folder.holds_another(run, text.corpus):

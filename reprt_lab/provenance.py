@@ -68,10 +68,10 @@ def _commit() -> str | None:
 
 
 def _hardware() -> str:
-    described = Path("/proc/cpuinfo")
-    text = described.read_text() if described.exists() else ""
-    named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
-    model = named[1] if named else platform.processor() or platform.machine()
+    file = Path("/proc/cpuinfo")
+    text = file.read_text() if file.exists() else ""
+    match = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
+    model = match[1] if match else platform.processor() or platform.machine()
     cores, usable = os.cpu_count(), usable_cores()
     if usable != cores:
         return f"{model}, {usable:g} of {cores} cores"

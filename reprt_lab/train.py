@@ -40,7 +40,7 @@ def train_runs(
     """
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
-    text = work.encoded(progress)
+    text = work.encode(progress)
     _say_what_is_lost(progress, text, work.runs[0].vocabulary)
     with contextlib.ExitStack() as claims:
         claimed = {}

@@ -13,6 +13,7 @@ from reprt.data.encoding import EncodedCorpus, encode
 from reprt.files import cache
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings
+from reprt_lab.folder import RunFolder
 from reprt_lab.recipe import ON_SEVERAL_TEXTS, Recipe, load_recipe
 
 # Overrides that the fallback, which has a text of its own, does not take.
@@ -28,7 +29,11 @@ class CorpusRuns:
     runs: Sequence[RunSettings]
     folder: Path
 
-    def encoded(self, progress: Progress) -> EncodedCorpus:
+    @property
+    def folders(self) -> list[RunFolder]:
+        return [RunFolder(self.folder / run.name) for run in self.runs]
+
+    def encode(self, progress: Progress) -> EncodedCorpus:
         """Encodes the text. Vocabularies are learnt unless they are in the cache."""
         settings, vocabulary = self.runs[0].text, self.runs[0].vocabulary
         text = encode(

@@ -35,7 +35,7 @@ def _distance(group: Group) -> str:
     return f"{distance(group):.3f}"
 
 
-PAPERS = {
+PAPER_COLUMNS = {
     "model": lambda group: "paper",
     "training loss": mean("train_loss", 2),
     "validation loss": mean("val_loss", 2),
@@ -88,7 +88,7 @@ def _section(readings: Sequence[Group], paper_group) -> str:
     rows = []
     for group in sorted(readings, key=distance):
         rows.append(cells(group, COLUMNS, paper_group))
-    return markdown([*rows, cells(paper_group, PAPERS)], 3)
+    return markdown([*rows, cells(paper_group, PAPER_COLUMNS)], 3)
 
 
 def _changes(

@@ -16,7 +16,7 @@ from pathlib import Path
 from reprt.files import is_unfinished, read_text, read_toml
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages.tables import plain
-from reprt_lab.recipe import Look, PageSettings, named
+from reprt_lab.recipe import Look, PageSettings, select_runs
 from reprt_lab.records import Run, Start, read_records
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
@@ -47,10 +47,10 @@ def read_texts(folder: Path) -> list[list[Run]]:
     runs = _runs_in(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
-    for other, beginnings in selection.items():
+    for other, prefixes in selection.items():
         looks = _read_page_settings(folder).models
         others = _runs_in(folder / other, looks)
-        runs += named(others, beginnings, f"Of {path}, {folder / other}")
+        runs += select_runs(others, prefixes, f"Of {path}, {folder / other}")
     if not runs:
         raise ValueError(
             f"Expected a folder with run folders in it. Received: {folder}, without "

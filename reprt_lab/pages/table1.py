@@ -70,23 +70,23 @@ def page_values(texts, settings, out):
                 )
             for group in groups:
                 if (group.run.pair, group.run.model) == (pair, model):
-                    rows.append(_ours(head, group, paper_group))
+                    rows.append(_row(head, group, paper_group))
     return {
         "table": markdown(rows, 3),
         "beyond": groups_table(groups, BEYOND),
     }
 
 
-def _ours(head, ours: Group, paper_group: Group | None) -> dict[str, str]:
-    """The row of ours, compared with the paper's where the text is its own."""
-    manifest = ours.run.manifest
-    whose = ", ".join(["ours", *ours.run.departures])
+def _row(head, group: Group, paper_group: Group | None) -> dict[str, str]:
+    """The row of our runs, compared with the paper's where the text is its own."""
+    manifest = group.run.manifest
+    whose = ", ".join(["ours", *group.run.departures])
     row = head | {"whose": whose}
     if manifest.official_text:
-        return row | cells(ours, COLUMNS, paper_group)
-    row["whose"] += f", on {corpus(ours)}: not comparable"
+        return row | cells(group, COLUMNS, paper_group)
+    row["whose"] += f", on {corpus(group)}: not comparable"
     pairs = manifest.sentence_pairs
-    return row | _sizes(pairs["train"], pairs["dev"]) | cells(ours, COLUMNS)
+    return row | _sizes(pairs["train"], pairs["dev"]) | cells(group, COLUMNS)
 
 
 def _sizes(train, dev) -> dict[str, str]:
