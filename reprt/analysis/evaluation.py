@@ -17,7 +17,7 @@ from reprt.bucketing import (
     shapes_are_costly,
 )
 from reprt.compilation import IDS, compiled
-from reprt.data.batching import BatchPlan, arrays, by_length
+from reprt.data.batching import BatchPlan, batches_by_length, padded_batch
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.translator import Translator
@@ -86,7 +86,7 @@ def teacher_forced_loss(
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
     for batch in batches:
-        (source, target), labels = arrays(split, batch, length)
+        (source, target), labels = padded_batch(split, batch, length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         weighted_means += len(labels) * loss / max(count, 1)
@@ -181,8 +181,10 @@ def _sentence_losses(model, split, batch_size, progress):
     equal = model.padding_matters
     side = split.source if equal else split.target
     done = 0
-    for batch in by_length([len(row) for row in side], batch_size, equal):
-        (source, inputs), labels = arrays(split, batch)
+    for batch in batches_by_length(
+        [len(row) for row in side], batch_size, equal
+    ):
+        (source, inputs), labels = padded_batch(split, batch)
         if costly and not equal:
             source = pad_to_bucket(source, model.longest_source)
         prefixes, capacity = start(source), room

@@ -163,7 +163,7 @@ def scores(
     words = tokenizer.words(references) if words is None else words
     # An unknown word is never right.
     words = [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
-    plain = [tokenizer.as_written(text) for text in translations]
+    plain = [tokenizer.detokenize(text) for text in translations]
     results = []
     for form, hypotheses, reference_texts, tokens, lowercase in (
         (CORPUS_TOKENS, translations, words, word_tokenizer, False),

@@ -235,7 +235,7 @@ class Translator(Fixed):
         [text] = tokenizer.decode([hypothesis.ids])
         return Alternative(
             **vars(hypothesis),
-            text=tokenizer.as_written(text),
+            text=tokenizer.detokenize(text),
             tokens=tokenizer.pieces(hypothesis.ids),
         )
 

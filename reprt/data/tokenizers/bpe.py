@@ -98,10 +98,10 @@ class BPE(Tokenizer):
     def graph_encode(self, sentences):
         return self.graph.tokenize(sentences)
 
-    def graph_write(self, ids):
+    def graph_detokenize(self, ids):
         return self.graph.detokenize(ids)
 
-    def _joined(self, ids):
+    def _join(self, ids):
         return self._processor.decode(ids)
 
 

@@ -99,7 +99,7 @@ class Tokenizer(Fixed, abc.ABC):
             self._check(row)
             inner = itertools.takewhile(self.end_id.__ne__, row)
             tokens = [token for token in inner if token not in edges]
-            sentences.append(self._joined(tokens))
+            sentences.append(self._join(tokens))
         return sentences
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Tokenizer(Fixed, abc.ABC):
         """Returns sentences as they come back from ids."""
         return self.decode(self.encode(sentences))
 
-    def as_written(self, sentence: str) -> str:
+    def detokenize(self, sentence: str) -> str:
         """Returns a decoded sentence as people write it."""
         return sentence
 
@@ -135,11 +135,11 @@ class Tokenizer(Fixed, abc.ABC):
         """`encode` within a graph: `(sentences,)` strings to a `tf.RaggedTensor`."""
 
     @abc.abstractmethod
-    def graph_write(self, ids):
-        """`as_written` of `decode` in a graph, of ids as a `tf.RaggedTensor`."""
+    def graph_detokenize(self, ids):
+        """`decode` and `detokenize` in a graph, of ids as a `tf.RaggedTensor`."""
 
     @abc.abstractmethod
-    def _joined(self, ids: list[int]) -> str:
+    def _join(self, ids: list[int]) -> str:
         """The sentence of ids that have no edges."""
 
 

@@ -14,7 +14,7 @@ from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.cores import in_threads
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
-from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.spacing import RULES, detokenize_words
 from reprt.data.tokenizers.tokenizer import (
     COVERAGE,
     Tokenizer,
@@ -71,8 +71,8 @@ class WordPiece(Tokenizer):
         flat = tf.cast(ids.values, tf.int32).numpy()
         return Rows(flat, ids.row_lengths().numpy())
 
-    def as_written(self, sentence: str) -> str:
-        return detokenised(sentence)
+    def detokenize(self, sentence: str) -> str:
+        return detokenize_words(sentence)
 
     @functools.cached_property
     def graph(self):
@@ -98,7 +98,7 @@ class WordPiece(Tokenizer):
         edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
-    def graph_write(self, ids):
+    def graph_detokenize(self, ids):
         tf, tf_text = tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
@@ -107,7 +107,7 @@ class WordPiece(Tokenizer):
             text = tf.strings.regex_replace(text, pattern, written)
         return text
 
-    def _joined(self, ids):
+    def _join(self, ids):
         """Puts pieces together as tensorflow-text does, but needs nothing of it."""
         words = " ".join(self.pieces(ids)).replace(" ##", "")
         return unicodedata.normalize("NFC", words)
