@@ -70,7 +70,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 def make_once(
     path: Path,
     make: Callable[[Path], None],
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None],
 ):
     """Leaves a file that `make` writes, unless it is there as it was written.
 

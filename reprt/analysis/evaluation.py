@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from keras import ops
@@ -22,6 +22,7 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy
+from reprt.progress import ProgressCallback, ignore_progress
 
 BATCH_SIZE = 64
 
@@ -76,7 +77,7 @@ def teacher_forced_loss(
     crossentropy = MaskedCrossentropy()
 
     @functools.partial(compiled, model=model, signature=[IDS] * 3)
-    def sums(source, target, labels):
+    def sum_and_count(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
     total, tokens, weighted_means, length = 0.0, 0, 0.0, None
@@ -87,7 +88,7 @@ def teacher_forced_loss(
         batches = BatchPlan(split.lengths, batch_size).batches()
     for batch in batches:
         (source, target), labels = padded_batch(split, batch, length)
-        loss, count = (float(each) for each in sums(source, target, labels))
+        loss, count = map(float, sum_and_count(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         weighted_means += len(labels) * loss / max(count, 1)
     return Loss(total, tokens, weighted_means / len(split))
@@ -97,7 +98,7 @@ def prefix_loss(
     model,
     split: EncodedSplit,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
     batches: Rows | None = None,
 ) -> Loss:
     """Returns the loss when the decoder is given only the tokens before each position.
@@ -116,10 +117,10 @@ def prefix_loss(
     losses, counts = _sentence_losses(model, split, batch_size, progress)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
-    return _split_loss(losses, counts, batches)
+    return _sum_losses(losses, counts, batches)
 
 
-def _split_loss(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
+def _sum_losses(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
     """Returns the loss of a split by the losses and tokens of its sentences."""
     means = [losses[rows].sum() / counts[rows].sum() for rows in batches]
     mean = float(np.average(means, weights=batches.lengths))
@@ -130,7 +131,7 @@ def log_probabilities(
     translator: Translator,
     split: EncodedSplit,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> np.ndarray:
     """Returns log P(Y | X) of each sentence pair, the end included.
 
@@ -206,7 +207,7 @@ def translation_scores(
     translator: Translator,
     source: Sequence[np.ndarray],
     references: Sequence[str],
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
     language: str = "en",
     words: Sequence[str] | None = None,
     metrics: Sequence[Metric] = METRICS,
@@ -261,7 +262,7 @@ def evaluate(
     split: EncodedSplit,
     references: Sequence[str] | None,
     batches: Rows | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
     language: str = "en",
     words: Sequence[str] | None = None,
     metrics: Sequence[Metric] = METRICS,
@@ -300,7 +301,7 @@ def evaluate(
                 words,
                 metrics,
             )
-    prefix = _split_loss(losses, counts, batches)
+    prefix = _sum_losses(losses, counts, batches)
     return Evaluation(prefix, losses, forced, translations, results, seconds)
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import json
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from reprt.data.tokenizers.tokenizer import (
     name_of,
 )
 from reprt.files import make_once, read_json, write_text
-from reprt.progress import counted
+from reprt.progress import ProgressCallback, counted, ignore_progress
 
 # It changes whenever text becomes other ids, or their file another.
 _IDS_VERSION = 4
@@ -152,7 +152,7 @@ def encode(
     vocabulary: VocabularySettings,
     max_tokens: int,
     cache: Path | str,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> EncodedCorpus:
     """Learns both vocabularies on the training text and encodes every split.
 

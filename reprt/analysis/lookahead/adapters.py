@@ -65,21 +65,26 @@ def adapt(model, call: Callable | None) -> Subject:
     )
 
 
-def _required(function, leading=0) -> int:
-    """How many positional arguments a function needs after the leading ones."""
+def _parameters(function) -> Mapping[str, inspect.Parameter]:
+    """Returns a function's parameters; none where it hides them."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return 1
-    positional = [
-        parameter
-        for parameter in parameters
-        if parameter.kind
-        in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and parameter.default is parameter.empty
-        and parameter.name != "training"
-    ]
-    return len(positional) - leading
+        return {}
+
+
+def _takes_pair(function, leading=0) -> bool:
+    """Whether a function needs two arguments by position after the leading ones."""
+    required = 0
+    for parameter in _parameters(function).values():
+        by_position = parameter.kind in (
+            parameter.POSITIONAL_ONLY,
+            parameter.POSITIONAL_OR_KEYWORD,
+        )
+        has_default = parameter.default is not parameter.empty
+        if by_position and not has_default and parameter.name != "training":
+            required += 1
+    return required > leading + 1
 
 
 def _with_training_argument(function, needed=True) -> Callable:
@@ -88,10 +93,7 @@ def _with_training_argument(function, needed=True) -> Callable:
     With `needed`, a call in training is a `TypeError` if the function has no such
     argument.
     """
-    try:
-        has_training = "training" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        has_training = False
+    has_training = "training" in _parameters(function)
 
     def run(*arguments, training):
         if has_training:
@@ -131,12 +133,12 @@ def _keras(keras, model, call) -> Subject:
     inputs = getattr(model, "inputs", None) or []
     structure = model.input if inputs else None
     layers = _with_sublayers(keras, model)
-    by_user = call and _with_training_argument(call)
+    user_call = call and _with_training_argument(call)
 
     def run(*ids, training):
         tensors = [keras.ops.convert_to_tensor(each) for each in ids]
-        if by_user:
-            return by_user(model, *tensors, training=training)
+        if user_call:
+            return user_call(model, *tensors, training=training)
         arguments = tensors[0] if len(tensors) == 1 else tuple(tensors)
         if isinstance(structure, Mapping):
             arguments = {
@@ -152,10 +154,12 @@ def _keras(keras, model, call) -> Subject:
     @contextlib.contextmanager
     def mode(training):
         # The moving averages, and the seeds of dropout.
-        saved = [(each, keras.ops.copy(each.value)) for each in model.variables]
+        values = []
+        for variable in model.variables:
+            values.append((variable, keras.ops.copy(variable.value)))
 
         def rewind(seed):
-            for variable, value in saved:
+            for variable, value in values:
                 variable.assign(value)
 
         with _without_dropout(layers if training else []):
@@ -170,11 +174,11 @@ def _keras(keras, model, call) -> Subject:
         ids = [structure[name] for name in structure if "token_ids" in name]
         pair = len(ids) != 1
     if call is not None:
-        pair = _required(call, 1) > 1
+        pair = _takes_pair(call, 1)
     lengths = [each.shape[1] for each in ids] if len(ids) <= 2 else []
     # PyTorch does not name its devices.
-    named = keras.backend.backend() in ("tensorflow", "jax")
-    devices = keras.distribution.list_devices() if named else ["unknown"]
+    has_names = keras.backend.backend() in ("tensorflow", "jax")
+    devices = keras.distribution.list_devices() if has_names else ["unknown"]
     precisions = {layer.compute_dtype for layer in layers}
     if not all(device.startswith("cpu") for device in devices):
         # Of a GPU's products of float32, by default.
@@ -232,13 +236,13 @@ def _torch(torch, model, call) -> Subject:
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
     # The module itself knows its mode.
-    by_user = call and _with_training_argument(call, needed=False)
+    user_call = call and _with_training_argument(call, needed=False)
     if call is not None:
-        pair = _required(call, 1) > 1
+        pair = _takes_pair(call, 1)
     elif "input_ids" in parameters:
         pair = "decoder_input_ids" in parameters
     else:
-        pair = _required(model.forward) > 1
+        pair = _takes_pair(model.forward)
 
     def run(*ids, training):
         tensors = [
@@ -246,8 +250,8 @@ def _torch(torch, model, call) -> Subject:
             for each in ids
         ]
         with torch.no_grad():
-            if by_user:
-                return by_user(model, *tensors, training=training)
+            if user_call:
+                return user_call(model, *tensors, training=training)
             if "input_ids" in parameters:
                 return model(**_hugging_face(torch, parameters, tensors))
             return model(*tensors)
@@ -276,8 +280,8 @@ def _torch(torch, model, call) -> Subject:
                 yield rewind
             finally:
                 rewind(0)
-                for part, trains in modes:
-                    part.training = trains
+                for part, was_training in modes:
+                    part.training = was_training
                 if cached:
                     config.use_cache = cached
 
@@ -344,7 +348,7 @@ def _callable(model, call) -> Subject:
 
     name = getattr(function, "__name__", type(model).__name__)
     name = "the function" if name == "<lambda>" else name
-    return Subject(name, run, _required(function, len(leading)) > 1)
+    return Subject(name, run, _takes_pair(function, len(leading)))
 
 
 # Logits

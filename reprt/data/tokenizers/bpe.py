@@ -29,6 +29,7 @@ from reprt.data.tokenizers.tokenizer import (
     tensorflow_text,
 )
 from reprt.imports import load_extra
+from reprt.progress import ignore_progress
 
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
@@ -129,7 +130,7 @@ class BPESettings(VocabularySettings):
     def joint(self) -> bool:
         return self.shared
 
-    def learn(self, corpus, folder, progress=lambda text: None):
+    def learn(self, corpus, folder, progress=ignore_progress):
         source, target = super().learn(corpus, folder, progress)
         if self.tags:
             source_tag, target_tag = _tags(corpus.pair)

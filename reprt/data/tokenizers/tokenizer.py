@@ -4,7 +4,7 @@ import abc
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
 from reprt.fixed import Fixed
 from reprt.imports import load_extra
-from reprt.progress import counted
+from reprt.progress import ProgressCallback, counted, ignore_progress
 from reprt.settings import Place, Settings, Size
 
 # This many sentences become ids at a time.
@@ -165,7 +165,7 @@ class VocabularySettings(Settings, abc.ABC):
         self,
         corpus: Corpus,
         folder: Path,
-        progress: Callable[[str], None] = lambda text: None,
+        progress: ProgressCallback = ignore_progress,
     ) -> tuple[Tokenizer, Tokenizer]:
         """Returns both sides' tokenizers, learnt once: the folder keeps them."""
         if self.from_run:
