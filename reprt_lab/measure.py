@@ -83,7 +83,6 @@ def evaluate_run(
         "teacher_forced": _entry(forced),
         "prefix": _entry(measured.prefix),
         "scores": [score.as_table() for score in measured.scores],
-        "seconds": measured.seconds,
         "provenance": provenance().as_table(),
     }
     on = plain(corpus.name)

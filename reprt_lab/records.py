@@ -220,13 +220,11 @@ class Metrics(Record):
     finished: str
     val_prefix_loss: float | None = None
     val_prefix_loss_per_token: float | None = None
-    val_prefix_seconds: float | None = None
     test_prefix_loss_per_token: float | None = None
     test_by_length: list[LengthResult] = []
     test_bleu: float | None = None
     test_bleu_signature: str | None = None
     test_scores: list[Score] = []
-    test_seconds: float | None = None
     examples: list[dict[str, str]] = []
 
 

@@ -233,7 +233,6 @@ def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     results = {
         "val_prefix_loss": dev.prefix.mean_of_batches,
         "val_prefix_loss_per_token": loss,
-        "val_prefix_seconds": dev.seconds["prefix"],
         "test_prefix_loss_per_token": test.prefix.per_token,
         "test_by_length": _by_length(run, text, test),
     }
@@ -251,7 +250,6 @@ def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
         "test_scores": test.scores,
-        "test_seconds": test.seconds["translation"],
         "examples": examples,
     }
 

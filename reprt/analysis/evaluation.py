@@ -1,10 +1,8 @@
 """How well a trained model predicts, with and without sight of what is to come."""
 
-import contextlib
 import dataclasses
 import functools
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
@@ -246,7 +244,6 @@ class Evaluation:
         teacher_forced: the loss given the whole reference; None if it was left out.
         translations: words joined by spaces, as the tokenizer decodes them.
         scores: those of the translations.
-        seconds: how long each part took.
     """
 
     prefix: Loss
@@ -254,7 +251,6 @@ class Evaluation:
     teacher_forced: Loss | None
     translations: Sequence[str]
     scores: Sequence[Score]
-    seconds: dict[str, float]
 
 
 def evaluate(
@@ -281,32 +277,21 @@ def evaluate(
     model = translator.model
     if batches is None:
         batches = BatchPlan(split.lengths, BATCH_SIZE).batches()
-    seconds: dict[str, float] = {}
     forced = None
     if teacher_forced:
-        with _timed("teacher_forced", seconds):
-            forced = teacher_forced_loss(model, split, batches=batches)
-    with _timed("prefix", seconds):
-        losses, counts = _sentence_losses(model, split, BATCH_SIZE, progress)
+        forced = teacher_forced_loss(model, split, batches=batches)
+    losses, counts = _sentence_losses(model, split, BATCH_SIZE, progress)
+    prefix = _sum_losses(losses, counts, batches)
     translations: Sequence[str] = ()
     results: Sequence[Score] = ()
     if references is not None:
-        with _timed("translation", seconds):
-            translations, results = translation_scores(
-                translator,
-                split.source,
-                references,
-                progress,
-                language,
-                words,
-                metrics,
-            )
-    prefix = _sum_losses(losses, counts, batches)
-    return Evaluation(prefix, losses, forced, translations, results, seconds)
-
-
-@contextlib.contextmanager
-def _timed(part: str, seconds: dict[str, float]) -> Iterator[None]:
-    start_time = time.monotonic()
-    yield
-    seconds[part] = round(time.monotonic() - start_time, 3)
+        translations, results = translation_scores(
+            translator,
+            split.source,
+            references,
+            progress,
+            language,
+            words,
+            metrics,
+        )
+    return Evaluation(prefix, losses, forced, translations, results)
