@@ -8,7 +8,7 @@ from pathlib import Path
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.find import NothingFound, TextUnavailable, find
-from reprt.data.corpora.tables import TABLES, is_table
+from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.files import cache
 from reprt.progress import Progress
@@ -68,13 +68,7 @@ def _own_text(settings: TextSettings) -> Corpus:
     train, dev, test = settings.own_files, settings.dev, settings.test
     columns: Sequence[str] = settings.columns
     one_side = len(train) == 1 and not is_table(train[0])
-    if one_side and settings.side != "target":
-        raise ValueError(
-            "Expected two files, one sentence per line, or a table whose name ends "
-            f"with {', '.join(TABLES)}. Received: {train[0]}. Only a language model "
-            "takes one file."
-        )
-    if one_side:
+    if one_side and settings.side == "target":
         # The same file stands for both sides, and no column is read.
         train, dev, test = 2 * train, 2 * dev, 2 * test
         columns = ("source", "target")

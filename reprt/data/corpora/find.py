@@ -28,7 +28,6 @@ class NothingFound(TextUnavailable):
 def find(
     text: str,
     pair: str,
-    downloads: bool = True,
     columns: Sequence[str] = (),
     quoting: Quoting | None = None,
 ) -> Corpus:
@@ -49,7 +48,6 @@ def find(
             one column per language.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, e.g. `"zh-CN_to_en"`.
-        downloads: whether TED is also looked for at the two addresses.
         columns: of a table, the source's and the target's. Defaults to the languages.
         quoting: of `.tsv` and `.csv`: `"none"` if quotes are part of the sentences,
             `"double"` if they stand around cells and are doubled within, `"backslash"`
@@ -84,24 +82,24 @@ def find(
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
         setting = f"a path (the names are {', '.join(TEXTS)})"
-        return _given(text, pair, setting, columns, quoting)
+        return _read_path(text, pair, setting, columns, quoting)
     if from_environment := os.environ.get("REPRT_TED"):
-        return _given(from_environment, pair, "REPRT_TED")
+        return _read_path(from_environment, pair, "REPRT_TED")
     # Nothing else can be searched for.
     ted.find_pair(pair, of_ted=True)
 
-    tried = []
+    failures = []
     sources = [("prepared by TFDS", _prepared), ("in the cache", _cached)]
-    for address in ted.ADDRESSES if downloads else ():
+    for address in ted.ADDRESSES:
         sources.append(("by download", functools.partial(_downloaded, address)))
     for name, source in sources:
         try:
             return source(pair)
         except (ImportError, OSError, ValueError) as error:
-            tried.append(f"- {name}: {error}")
-    there = "\n".join(tried)
+            failures.append(f"- {name}: {error}")
+    attempts = "\n".join(failures)
     raise NothingFound(f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
-{there}
+{attempts}
 
 There are three ways to get it:
 1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or --text PATH.
@@ -111,7 +109,7 @@ There are three ways to get it:
 ({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
 
 
-def _given(
+def _read_path(
     path: str,
     pair: str,
     setting: str,

@@ -58,7 +58,7 @@ def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
     The training text is the archives of `TRAIN` that have the languages, in this order,
-    without the pairs that `cleaned` drops. Validation is newstest2013. Test is
+    without the pairs that `clean_pair` drops. Validation is newstest2013. Test is
     newstest2014 as sacrebleu reads it: what systems were given, and their reference.
     """
     if pair not in PAIRS:
@@ -91,7 +91,7 @@ def place(other: str) -> Path:
     return cache() / "wmt14" / sha256[:16]
 
 
-def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
+def clean_pair(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     """Returns a pair with single spaces, or None where it is to be dropped.
 
     A pair is dropped if a side has no word or more than 250 between spaces, has more
@@ -101,12 +101,13 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     fewest, most = sorted(map(len, words))
     if most > min(LONGEST, MOST_TIMES * fewest):
         return None
-    one, other = map(b" ".join, words)
+    source, target = map(b" ".join, words)
     try:
-        kept = has_a_word(one.decode()) and has_a_word(other.decode())
+        if has_a_word(source.decode()) and has_a_word(target.decode()):
+            return source, target
     except UnicodeDecodeError:
-        return None
-    return (one, other) if kept else None
+        pass
+    return None
 
 
 def _read(
@@ -139,13 +140,13 @@ def _read(
             yield pair, source, target
     records = []
     for part, path in zip(parts, train):
-        number = kept = 0
-        for number, clean in enumerate(_cleaned_part(part, other, path), 1):
+        count = count_kept = 0
+        for count, clean in enumerate(_clean_part(part, other, path), 1):
             if clean is not None:
-                kept += 1
+                count_kept += 1
                 source, target = clean
                 yield "train", source.decode(), target.decode()
-        records.append({"name": part.name, "pairs": number, "kept": kept})
+        records.append({"name": part.name, "pairs": count, "kept": count_kept})
     text = json.dumps(records, indent=2) + "\n"
     write_text(place(other) / "parts.json", text)
 
@@ -158,12 +159,12 @@ def _segments(sgml: str) -> list[str]:
     return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
 
 
-def _cleaned_part(
+def _clean_part(
     part: Part,
     other: str,
     archive: Path,
 ) -> Iterator[tuple[bytes, bytes] | None]:
-    """Yields what `cleaned` makes of each pair of a part."""
+    """Yields what `clean_pair` makes of each pair of a part."""
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         (english, size), (foreign, _) = (
@@ -177,4 +178,4 @@ def _cleaned_part(
         for number, pair in enumerate(zip(*sides, strict=True), start=1):
             if number % _LINES_BETWEEN == 0:
                 line.update(english.tell() - line.n)
-            yield cleaned(*pair)
+            yield clean_pair(*pair)
