@@ -70,7 +70,7 @@ def duration(seconds: float) -> str:
     return f"{minute}:{second:02d}"
 
 
-def counted(
+def report_progress(
     parts: Iterable[Sized],
     total: int,
     work: str,

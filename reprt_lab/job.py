@@ -48,12 +48,12 @@ def run_job(
     with guard:
         work = find_work(recipe, only, out, progress)
         recipe = work[-1].recipe
-        large = len(work) > 1 or bool(recipe.trials.seeds)
+        many_runs = len(work) > 1 or bool(recipe.trials.seeds)
         call: Callable = operator.call
         # Workers that train together have met in this process.
-        if large and not several_workers():
+        if many_runs and not several_workers():
             call = in_own_process
-        if plan_only or large or recipe.page_name != "report":
+        if plan_only or many_runs or recipe.page_name != "report":
             progress.say(call(make_plan, work))
         if plan_only:
             return work[-1].folder
@@ -62,7 +62,7 @@ def run_job(
             for portion in _portions(part):
                 errors += call(train_with_pages, portion)
     page = write_page_on(work[-1])
-    if not large:
+    if not many_runs:
         _say_results(progress, work[-1])
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))

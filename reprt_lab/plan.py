@@ -31,11 +31,11 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
             batches = BatchPlan(text.train.lengths, **run.update).steps
             steps = training.steps or training.epochs * batches
             epochs = len(folder.log())
-            left = max(0, steps - epochs * batches)
+            steps_left = max(0, steps - epochs * batches)
             if folder.holds_another(run, text.corpus):
-                state, left = "a run with other settings", 0
+                state, steps_left = "a run with other settings", 0
             elif folder.metrics() is not None:
-                state, left = "finished", 0
+                state, steps_left = "finished", 0
             elif epochs and training.steps:
                 state = f"{epochs} epochs"
             elif epochs:
@@ -46,10 +46,10 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
             if key not in costs:
                 model = make(run.model, *sizes)
                 costs[key] = training_cost(model, text.train, steps / batches)
-            total_steps += left
-            seconds += left / steps * costs[key].train_flops / SPEED
+            total_steps += steps_left
+            seconds += steps_left / steps * costs[key].train_flops / SPEED
             row = {"pair": part.corpus.pair, "run": run.name, "state": state}
-            row["steps left"] = f"{left:,}"
+            row["steps left"] = f"{steps_left:,}"
             rows.append(row | counts(costs[key]))
     table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (

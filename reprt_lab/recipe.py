@@ -14,7 +14,7 @@ from reprt.constants import TEXTS
 from reprt.data.corpora.languages import pair_of
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import expanded, read_toml
+from reprt.files import expand_path, read_toml
 from reprt.models.presets import PRESETS
 from reprt.settings import Settings, Size, check_known
 from reprt.training.settings import (
@@ -84,7 +84,7 @@ class ModelTable(OwnTables):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _known(cls, values):
+    def _check_keys(cls, values):
         # What names no table is a setting of the model, which the run checks.
         return values
 
@@ -337,14 +337,14 @@ def load_recipe(
     `"training.epochs=2"`, and the text's `files` by split. Any mistake in it all is a
     `ValueError` of one line.
     """
-    shipped = shipped_recipes()
-    place = path if path.is_file() else shipped.get(str(path), path)
+    package_recipes = shipped_recipes()
+    place = path if path.is_file() else package_recipes.get(str(path), path)
     try:
         tables = read_toml(place)
     except OSError as error:
         raise ValueError(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
-            f"one of the package's recipes: {', '.join(shipped)}."
+            f"one of the package's recipes: {', '.join(package_recipes)}."
         ) from error
     if source is not None:
         # The files that the recipe names give way to it.
@@ -371,7 +371,7 @@ def load_recipe(
     own_files = file.text.own_files
     if own_files and not pairs and "pair" not in text_keys:
         # Files that are missing are named when they are read.
-        if all(expanded(name).exists() for name in own_files):
+        if all(expand_path(name).exists() for name in own_files):
             text["pair"] = pair_of(own_files, file.text.columns)
     recipe = Recipe.read(
         {
@@ -393,7 +393,7 @@ def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
     if not place or place in TEXTS:
         return place
-    path = expanded(place)
+    path = expand_path(place)
     return str(path.absolute()) if path.exists() else place
 
 

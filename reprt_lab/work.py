@@ -108,10 +108,10 @@ def find_work(
     if recipe.text.train or source not in ("auto", "embedded"):
         fallback = None
     if fallback is None:
-        return _work_on_pairs(recipe, only, out, progress)
+        return _find_work_on_pairs(recipe, only, out, progress)
     if source == "auto":
         try:
-            return _work_on_pairs(recipe, only, out, progress)
+            return _find_work_on_pairs(recipe, only, out, progress)
         except NothingFound as error:
             progress.say(
                 f"{error}\n\nTHE RECIPE {fallback!r} IS USED INSTEAD. ITS TEXT IS NOT "
@@ -129,10 +129,10 @@ def find_work(
     other = load_recipe(Path(fallback), overrides)
     if source == "embedded":
         progress.say(f"The recipe {fallback!r} is run, which has this text.")
-    return _work_on_pairs(other, only, out, progress)
+    return _find_work_on_pairs(other, only, out, progress)
 
 
-def _work_on_pairs(
+def _find_work_on_pairs(
     recipe: Recipe,
     only: Sequence[str],
     out: Path | None,
@@ -161,10 +161,10 @@ def _work_on_pairs(
                 f"{corpus.facts.repeated:,} are in the training text as well"
             )
         folder = _folder(recipe, corpus, out)
-        small = recipe.is_small(len(corpus.train))
-        if small:
+        is_small = recipe.is_small(len(corpus.train))
+        if is_small:
             progress.say("Settings: those of [small_text] of the recipe")
-        runs = recipe.runs(only, pair, small)
+        runs = recipe.runs(only, pair, is_small)
         work.append(CorpusRuns(recipe, corpus, runs, folder))
     if not work:
         raise missing[0]
@@ -173,8 +173,10 @@ def _work_on_pairs(
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
     # A page on many texts gathers the folders of all.
-    gathered = recipe.page_name in ON_SEVERAL_TEXTS or len(recipe.pairs) > 1
-    if out and not gathered:
+    on_several_texts = (
+        recipe.page_name in ON_SEVERAL_TEXTS or len(recipe.pairs) > 1
+    )
+    if out and not on_several_texts:
         return out
     # Its name tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`.
     name = re.sub(r"\(.*", "", corpus.name).strip().lower()

@@ -9,7 +9,7 @@ from reprt.data.corpora import ted
 from reprt.data.corpora.find import TextUnavailable, find
 from reprt.files import (
     cache,
-    expanded,
+    expand_path,
     file_lock,
     read_json,
     read_toml,
@@ -34,7 +34,7 @@ def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
     monkeypatch.setattr("portalocker.portalocker.LOCKER", flock)
     with (
         file_lock(tmp_path / "a") as one,
-        RunFolder(tmp_path / "run").claimed() as two,
+        RunFolder(tmp_path / "run").claim() as two,
     ):
         assert one and two
 
@@ -65,7 +65,7 @@ def test_a_user_without_a_home_is_told_what_to_set(
     with pytest.raises(ValueError, match="a home folder.* Set REPRT_CACHE"):
         cache()
     with pytest.raises(ValueError, match="~/a, of a user without one"):
-        expanded("~/a")
+        expand_path("~/a")
     with pytest.raises(ValueError, match="~/text, of a user without one"):
         find("~/text", "gl_to_en")
     (tmp_path / "a").touch()

@@ -74,12 +74,14 @@ def parameters_without_tables(model) -> int:
     >>> (model.count_params() - parameters_without_tables(model)) / 100
     512.0
     """
-    other = type(model)(OTHER_SIZE, OTHER_SIZE, model.config)
-    other.build()
+    other_model = type(model)(OTHER_SIZE, OTHER_SIZE, model.config)
+    other_model.build()
     return sum(
         math.prod(weight.shape)
-        for weight, of_other in zip(model.weights, other.weights, strict=True)
-        if weight.shape == of_other.shape
+        for weight, other_weight in zip(
+            model.weights, other_model.weights, strict=True
+        )
+        if weight.shape == other_weight.shape
     )
 
 

@@ -277,9 +277,9 @@ def evaluate(
     model = translator.model
     if batches is None:
         batches = BatchPlan(split.lengths, BATCH_SIZE).batches()
-    forced = None
+    forced_loss = None
     if teacher_forced:
-        forced = teacher_forced_loss(model, split, batches=batches)
+        forced_loss = teacher_forced_loss(model, split, batches=batches)
     losses, counts = _sentence_losses(model, split, BATCH_SIZE, progress)
     prefix = _sum_losses(losses, counts, batches)
     translations: Sequence[str] = ()
@@ -294,4 +294,4 @@ def evaluate(
             words,
             metrics,
         )
-    return Evaluation(prefix, losses, forced, translations, results)
+    return Evaluation(prefix, losses, forced_loss, translations, results)

@@ -20,7 +20,7 @@ from reprt.data.tokenizers.tokenizer import (
     name_of,
 )
 from reprt.files import make_once, read_json, write_text
-from reprt.progress import ProgressCallback, counted, ignore_progress
+from reprt.progress import ProgressCallback, ignore_progress, report_progress
 
 # It changes whenever text becomes other ids, or their file another.
 _IDS_VERSION = 4
@@ -197,14 +197,14 @@ def _lost_words(folder, progress, sentences, tokenizer) -> float:
         counts: collections.Counter[str] = collections.Counter()
         for chunk in chunks(sentences):
             counts.update(" ".join(chunk).lower().split())
-        lost = 0
+        lost_count = 0
         for words in chunks(counts):
-            for word, other in zip(words, tokenizer.words(words)):
+            for word, written_word in zip(words, tokenizer.words(words)):
                 # A tokenizer may part a word at its punctuation.
                 whole = unicodedata.normalize("NFC", word)
-                if other.replace(" ", "") != whole:
-                    lost += counts[word]
-        share = lost / max(1, counts.total())
+                if written_word.replace(" ", "") != whole:
+                    lost_count += counts[word]
+        share = lost_count / max(1, counts.total())
         write_text(path, json.dumps(share))
 
     make_once(path, write, progress)
@@ -219,7 +219,9 @@ def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
     def write(path):
         chunks = tokenizer.encode_chunks(sentences, max_tokens)
         work = f"tokenising {part}"
-        write_rows(counted(chunks, len(sentences), work, progress), path)
+        write_rows(
+            report_progress(chunks, len(sentences), work, progress), path
+        )
 
     make_once(path, write, progress)
     return read_rows(path)

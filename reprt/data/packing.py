@@ -258,8 +258,8 @@ def deal_to_devices(sides, indices, devices):
     """Deals sentences of all lengths to devices: the indices and `Lengths` of each."""
     source, target = sides
     longest = np.maximum(source[indices], target[indices])
-    ordered = indices[np.argsort(longest, kind="stable")]
-    rows = [ordered[device::devices] for device in range(devices)]
+    order = indices[np.argsort(longest, kind="stable")]
+    rows = [order[device::devices] for device in range(devices)]
     return rows, [Lengths(source[share], target[share]) for share in rows]
 
 
@@ -500,19 +500,19 @@ def _packing(groups, ids, mask, packed, widths) -> Packing:
     rows, _ = np.nonzero(mask)
     tokens = np.flatnonzero(mask)
     # Nothing attends to what fills up.
-    attended = _enlarged(ids.ravel()[tokens] > PAD_ID, packed, False)
+    is_attended = _enlarged(ids.ravel()[tokens] > PAD_ID, packed, False)
     lengths = mask.sum(1)
     # Where each sentence begins among the packed tokens.
     offsets = np.cumsum(lengths) - lengths
     columns = np.arange(len(tokens)) - offsets[rows]
     starts, row_widths = np.zeros((2, len(mask)), int)
-    slots, real, start = [], [], 0
+    slots, real_slots, start = [], [], 0
     for group, width in zip(groups, widths, strict=True):
         column = np.arange(width)
-        filled = column < lengths[group, None]
-        token = np.where(filled, offsets[group, None] + column, packed - 1)
+        is_token = column < lengths[group, None]
+        token = np.where(is_token, offsets[group, None] + column, packed - 1)
         slots.append(token.astype("int32"))
-        real.append(attended[token])
+        real_slots.append(is_attended[token])
         starts[group] = start + width * np.arange(len(group))
         row_widths[group] = width
         start += token.size
@@ -530,5 +530,5 @@ def _packing(groups, ids, mask, packed, widths) -> Packing:
         widths=packed_numbers(row_widths[rows], width),
         columns=packed_numbers(columns, width - 1),
         slots=tuple(slots),
-        real=tuple(real),
+        real=tuple(real_slots),
     )

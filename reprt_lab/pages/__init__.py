@@ -75,10 +75,10 @@ def write_page(
     }
     text = notes(folder)
     title, _, rest = text.partition("\n\n")
-    headed = title.startswith("# ")
-    values["notes"] = rest if headed else text
+    has_title = title.startswith("# ")
+    values["notes"] = rest if has_title else text
     page = fill(str(settings.name), **values)
-    if headed:
+    if has_title:
         page = title + page[page.index("\n") :]
     path = out / f"{settings.name}.md"
     write_text(path, page + "\n")

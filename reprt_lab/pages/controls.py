@@ -35,14 +35,14 @@ def page_values(texts, settings, out):
     models = {(group.run.model, group.run.text): group for group in groups}
     rows = []
     for name, other in settings.comparisons:
-        rows += _compared(models, name, other)
+        rows += _compare(models, name, other)
     return {
         "comparisons": markdown(rows, 3),
         "seeds": groups_table(groups, COLUMNS),
     }
 
 
-def _compared(models, name: str, other: str) -> list[dict[str, str]]:
+def _compare(models, name: str, other: str) -> list[dict[str, str]]:
     """The rows of two models, one for each text on which both were run."""
     rows, p_values = [], []
     for (model, text), group in models.items():

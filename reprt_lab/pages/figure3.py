@@ -7,7 +7,7 @@ import pandas as pd
 
 from reprt_lab import paper
 from reprt_lab.pages import pictures
-from reprt_lab.pages.frame import Group, nearest, runs_table, spread
+from reprt_lab.pages.frame import Group, nearest_to_paper, runs_table, spread
 from reprt_lab.pages.tables import markdown, plain
 
 COLOURS = {
@@ -27,7 +27,7 @@ def page_values(runs, settings, out):
     """Where a model has several settings, those nearest to the paper's count."""
     manifest, text = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
-    our_groups = nearest(run for run in runs if run.log)
+    our_groups = nearest_to_paper(run for run in runs if run.log)
     groups = {}
     for model, name in paper.LABELS.items():
         table = (

@@ -221,7 +221,7 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     )
 
 
-def grouped(table: pd.DataFrame) -> list[Group]:
+def group_runs(table: pd.DataFrame) -> list[Group]:
     """Returns a group for each model and its settings, by the runs' names."""
     groups = []
     for _, rows in table.groupby(["model", "settings"], sort=False):
@@ -229,17 +229,17 @@ def grouped(table: pd.DataFrame) -> list[Group]:
     return groups
 
 
-def by_settings(runs: Iterable[Run]) -> list[Group]:
+def group_by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its settings, the paper's own first."""
-    groups = grouped(runs_table(runs))
+    groups = group_runs(runs_table(runs))
     groups.sort(key=lambda group: len(group.run.settings.departures))
     return groups
 
 
-def nearest(runs: Iterable[Run]) -> dict[str, Group]:
+def nearest_to_paper(runs: Iterable[Run]) -> dict[str, Group]:
     """Returns the runs of the paper's two models that have the fewest departures."""
     groups: dict[str, Group] = {}
-    for group in by_settings(runs):
+    for group in group_by_settings(runs):
         model = group.run.model
         if model in paper.LABELS and model == group.run.settings.preset:
             groups.setdefault(model, group)

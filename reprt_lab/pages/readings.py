@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from reprt_lab import paper
 from reprt_lab.pages.frame import (
     Group,
-    by_settings,
     cells,
     corpus,
     departures,
     difference,
     gap,
+    group_by_settings,
     group_of_paper,
     label,
     mean,
@@ -66,7 +66,7 @@ def page_values(texts, settings, out):
         )
     groups = []
     for runs in texts:
-        groups += by_settings(run for run in runs if run.finished)
+        groups += group_by_settings(run for run in runs if run.finished)
     sections, changes = [], []
     for model, name in paper.LABELS.items():
         paper_group = group_of_paper(pair, model)

@@ -47,10 +47,12 @@ def read_texts(folder: Path) -> list[list[Run]]:
     runs = _runs_in(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
-    for other, prefixes in selection.items():
+    for other_folder, prefixes in selection.items():
         looks = _read_page_settings(folder).models
-        others = _runs_in(folder / other, looks)
-        runs += select_runs(others, prefixes, f"Of {path}, {folder / other}")
+        other_runs = _runs_in(folder / other_folder, looks)
+        runs += select_runs(
+            other_runs, prefixes, f"Of {path}, {folder / other_folder}"
+        )
     if not runs:
         raise ValueError(
             f"Expected a folder with run folders in it. Received: {folder}, without "

@@ -6,12 +6,12 @@ from reprt_lab.pages.frame import (
     FORCED,
     PREFIX,
     Group,
-    by_settings,
     cells,
     corpus,
     departures,
     epochs,
     gap,
+    group_by_settings,
     group_of_paper,
     groups_table,
     label,
@@ -47,7 +47,7 @@ BEYOND = {
 def page_values(texts, settings, out):
     groups: list[Group] = []
     for runs in texts:
-        groups += by_settings(run for run in runs if run.finished)
+        groups += group_by_settings(run for run in runs if run.finished)
     pairs = [*PAIRS, *(group.run.pair for group in groups)]
     rows: list[dict[str, str]] = []
     for pair in dict.fromkeys(pairs):
@@ -80,8 +80,8 @@ def page_values(texts, settings, out):
 def _row(head, group: Group, paper_group: Group | None) -> dict[str, str]:
     """The row of our runs, compared with the paper's where the text is its own."""
     manifest = group.run.manifest
-    whose = ", ".join(["ours", *group.run.departures])
-    row = head | {"whose": whose}
+    label_cell = ", ".join(["ours", *group.run.departures])
+    row = head | {"whose": label_cell}
     if manifest.official_text:
         return row | cells(group, COLUMNS, paper_group)
     row["whose"] += f", on {corpus(group)}: not comparable"

@@ -271,8 +271,8 @@ def _torch(torch, model, call) -> Subject:
                 setattr(part, name, buffer.copy_(value))
 
         parts = model.modules() if training else []
-        cached = getattr(config, "use_cache", None)
-        if cached:
+        use_cache = getattr(config, "use_cache", None)
+        if use_cache:
             config.use_cache = False
         with torch.random.fork_rng(), _without_dropout(parts):
             model.train(training)
@@ -282,8 +282,8 @@ def _torch(torch, model, call) -> Subject:
                 rewind(0)
                 for part, was_training in modes:
                     part.training = was_training
-                if cached:
-                    config.use_cache = cached
+                if use_cache:
+                    config.use_cache = use_cache
 
     vocab_size = getattr(config, "vocab_size", None)
     types = {each.dtype for each in model.parameters()}

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from reprt.data.corpora.store import Sentences, digest_of, folder_of, stored
+from reprt.data.corpora.store import Sentences, digest_of, folder_of, store_once
 from reprt.files import cache, read_json, write_text
 
 SPLITS = ("train", "dev", "test")
@@ -30,7 +30,7 @@ class Split:
     def of(cls, source, target, where: object) -> "Split":
         """Returns the pairs that have a word on both sides; none is a `ValueError`."""
         check_aligned(source, target, where)
-        pairs = with_words(zip(source, target), where)
+        pairs = drop_empty_pairs(zip(source, target), where)
         return cls(*map(list, zip(*pairs)))
 
     def __len__(self):
@@ -80,7 +80,9 @@ class Corpus:
         names = "dev", "train"
         sides = self.train.source, self.train.target
         folder = folder_of((share, *map(digest_of, sides)))
-        splits = stored(folder, names, lambda: deal(zip(*sides), share, names))
+        splits = store_once(
+            folder, names, lambda: deal(zip(*sides), share, names)
+        )
         dev, train = (Split(*splits[name]) for name in names)
         if not (len(dev) and len(train)):
             raise ValueError(
@@ -172,7 +174,7 @@ def check_aligned(source: Sequence, target: Sequence, where: object):
         )
 
 
-def with_words(
+def drop_empty_pairs(
     pairs: Iterable[Sequence[str | None]],
     where: object,
 ) -> Iterator[tuple[str, str]]:

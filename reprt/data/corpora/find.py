@@ -14,7 +14,7 @@ from reprt.data.corpora import embedded, own, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
 from reprt.data.corpora.tables import TABLES, Quoting, is_table
-from reprt.files import cache, expanded
+from reprt.files import cache, expand_path
 
 
 class TextUnavailable(ValueError):
@@ -89,9 +89,14 @@ def find(
     ted.find_pair(pair, of_ted=True)
 
     failures = []
-    sources = [("prepared by TFDS", _prepared), ("in the cache", _cached)]
+    sources = [
+        ("prepared by TFDS", _read_prepared),
+        ("in the cache", _read_cached),
+    ]
     for address in ted.ADDRESSES:
-        sources.append(("by download", functools.partial(_downloaded, address)))
+        sources.append(
+            ("by download", functools.partial(_read_download, address))
+        )
     for name, source in sources:
         try:
             return source(pair)
@@ -117,7 +122,7 @@ def _read_path(
     quoting=None,
 ) -> Corpus:
     """Reads the text that the user names, and no other."""
-    place = expanded(path)
+    place = expand_path(path)
     try:
         if not place.exists():
             raise FileNotFoundError(
@@ -143,9 +148,9 @@ def _read_path(
         ) from error
 
 
-def _prepared(pair: str) -> Corpus:
+def _read_prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = expanded(data) / "ted_hrlr_translate" / pair / "1.0.0"
+    folder = expand_path(data) / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}.")
@@ -156,13 +161,13 @@ def _prepared(pair: str) -> Corpus:
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 
-def _cached(pair: str) -> Corpus:
+def _read_cached(pair: str) -> Corpus:
     archive = cache() / ted.NAME
     if not archive.is_file():
         raise FileNotFoundError(f"there is no {archive}.")
     return ted.read(archive, pair)
 
 
-def _downloaded(address: str, pair: str) -> Corpus:
+def _read_download(address: str, pair: str) -> Corpus:
     download(address, cache() / ted.NAME, ted.SHA256)
-    return _cached(pair)
+    return _read_cached(pair)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora.lines import decoded
+from reprt.data.corpora.lines import decode_lines
 from reprt.data.corpora.tables import DELIMITERS, is_table
 from reprt.imports import load_extra
 
@@ -59,7 +59,7 @@ def column_names(path: Path) -> list[str]:
         need = "Tables in .parquet need pyarrow: pip install '.[train]'."
         return load_extra("pyarrow.parquet", need).read_schema(path).names
     with open(path, "rb") as file:
-        head = next(decoded(file, path), "")
+        head = next(decode_lines(file, path), "")
     if ending == ".jsonl":
         # What is no JSON is refused when all lines are read.
         return re.findall(r'"(\w+)"\s*:', head)

@@ -9,10 +9,10 @@ from reprt.data.corpora.corpus import (
     Corpus,
     Split,
     deal,
-    with_words,
+    drop_empty_pairs,
 )
 from reprt.data.corpora.lines import lines
-from reprt.data.corpora.store import folder_of, stored
+from reprt.data.corpora.store import folder_of, store_once
 from reprt.data.corpora.tables import TABLES, Quoting, is_table, read_table
 from reprt.data.corpora.ted import find_pair
 from reprt.progress import byte_line
@@ -39,12 +39,6 @@ def load(
         quoting: of `.tsv` and `.csv`, as `read_table` has it.
     """
     find_pair(pair)
-    columns = columns or pair.split("_to_")
-    if len(columns) != 2 or columns[0] == columns[1]:
-        raise ValueError(
-            "Expected two 'columns', the source's and the target's. Received: "
-            f"{', '.join(columns)}."
-        )
     files = {"train": train, "dev": dev, "test": test}
     missing, absolute_paths = [], []
     for name, paths in files.items():
@@ -52,6 +46,12 @@ def load(
         absolute_paths.append([str(Path(path).absolute()) for path in paths])
         if not paths:
             missing.append(name)
+    columns = columns or pair.split("_to_")
+    if len(columns) != 2 or columns[0] == columns[1]:
+        raise ValueError(
+            "Expected two 'columns', the source's and the target's. Received: "
+            f"{', '.join(columns)}."
+        )
 
     def read():
         for name, paths in files.items():
@@ -66,7 +66,7 @@ def load(
 
     settings = tuple(columns), quoting, missing and held_out
     folder = folder_of((absolute_paths, settings))
-    sides = stored(folder, SPLITS, read, [*train, *dev, *test])
+    sides = store_once(folder, SPLITS, read, [*train, *dev, *test])
     splits = {name: Split(*sides[name]) for name in files}
     for name, split in splits.items():
         if not len(split):
@@ -114,6 +114,6 @@ def _pairs(
     where = " and ".join(map(str, paths))
     if len(paths) == 2:
         sides = map(lines, map(Path, paths))
-        return with_words(itertools.zip_longest(*sides), where)
+        return drop_empty_pairs(itertools.zip_longest(*sides), where)
     rows = read_table(Path(paths[0]), columns, quoting)
-    return with_words((row[1:] for row in rows), where)
+    return drop_empty_pairs((row[1:] for row in rows), where)

@@ -94,7 +94,7 @@ def folder_of(identity: object) -> Path:
     return cache() / "texts" / sha256[:16]
 
 
-def stored(
+def store_once(
     folder: Path,
     splits: Sequence[str],
     read: Callable[[], Iterable[tuple[str, str, str]]],

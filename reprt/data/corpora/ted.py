@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from reprt.data.corpora.archive import plain_files, read_member
 from reprt.data.corpora.corpus import SPLITS, Corpus, Split
-from reprt.data.corpora.lines import decoded, read_lines
+from reprt.data.corpora.lines import decode_lines, read_lines
 from reprt.files import read_text
 
 NAME = "qi18naacl-dataset.tar.gz"
@@ -160,7 +160,7 @@ def _read_archive(archive: Path, pair: Pair) -> Corpus:
     files = folders[_folder(pair, folders, archive)]
 
     def read(name):
-        return list(decoded(io.BytesIO(files[name]), archive / name))
+        return list(decode_lines(io.BytesIO(files[name]), archive / name))
 
     return _label(pair, _splits(pair, read, archive), archive, archive.name)
 

@@ -16,8 +16,8 @@ from typing import Any
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
-from reprt.data.corpora.lines import decoded
-from reprt.data.corpora.store import stored
+from reprt.data.corpora.lines import decode_lines
+from reprt.data.corpora.store import store_once
 from reprt.files import cache, read_toml, write_text
 from reprt.progress import byte_line
 
@@ -68,7 +68,9 @@ def load(pair: str) -> Corpus:
     [other] = {*pair.split("_to_")} - {"en"}
     pairs = [each for each in PAIRS if other in each]
     names = ["train", "dev", *pairs]
-    sides = stored(place(other), names, functools.partial(_read, other, pairs))
+    sides = store_once(
+        place(other), names, functools.partial(_read, other, pairs)
+    )
     # The text is from English, and newstest2014 has its own for each direction.
     step = 1 if pair == pairs[0] else -1
     train, dev = (Split(*sides[name][::step]) for name in names[:2])
@@ -116,18 +118,18 @@ def _read(
 ) -> Iterator[tuple[str, str, str]]:
     """Yields the pairs of all splits, and records what was kept of each part."""
     parts = [part for part in TRAIN if other in part.languages]
-    dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *parts)]
+    dev, *train = [_download(part.url, part.sha256) for part in (DEV, *parts)]
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
     # the MD5 is another, and takes what a killed one has left for the whole.
     from sacrebleu.dataset import DATASETS
 
     full = DATASETS["wmt14/full"]
     (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
-    test = _downloaded(url, f"md5:{md5}")
+    test = _download(url, f"md5:{md5}")
     sides = []
     for member in DEV.members(other):
         with open_member(dev, member) as (file, _):
-            sides.append(list(decoded(file, member)))
+            sides.append(list(decode_lines(file, member)))
     for source, target in zip(*sides, strict=True):
         yield "dev", source, target
     for pair in pairs:
@@ -151,7 +153,7 @@ def _read(
     write_text(place(other) / "parts.json", text)
 
 
-def _downloaded(url: str, known_hash: str) -> Path:
+def _download(url: str, known_hash: str) -> Path:
     return download(url, cache() / "wmt14" / url.rpartition("/")[2], known_hash)
 
 

@@ -134,8 +134,8 @@ class BPESettings(VocabularySettings):
         source, target = super().learn(corpus, folder, progress)
         if self.tags:
             source_tag, target_tag = _tags(corpus.pair)
-            source = BPE(_starting_with(source.to_bytes(), source_tag))
-            target = BPE(_starting_with(target.to_bytes(), target_tag))
+            source = BPE(_set_start_token(source.to_bytes(), source_tag))
+            target = BPE(_set_start_token(target.to_bytes(), target_tag))
         return source, target
 
     def _identity(self, pair):
@@ -143,7 +143,7 @@ class BPESettings(VocabularySettings):
         settings = self.size, tags, self.sentences, NORMALISATION, COVERAGE
         return f"bpe {settings}"
 
-    def _learnt(self, sentences, pair):
+    def _learn(self, sentences, pair):
         tags = _tags(pair) if self.tags else ()
         return BPE(learn_model(sentences, self.size, tags))
 
@@ -197,20 +197,20 @@ def learn_model(
             f"Expected 'size' in [vocabulary] to be one that sentencepiece can learn "
             f"of this text. Received: {size}. {reason}"
         ) from error
-    proto = _parsed(model.getvalue())
+    proto = _parse(model.getvalue())
     # How a model was learnt decides nothing.
     proto.trainer_spec.ClearField("num_threads")
     return proto.SerializeToString(deterministic=True)
 
 
-def _starting_with(model, start) -> bytes:
+def _set_start_token(model, start) -> bytes:
     """The same model, except for the start token of its sentences."""
-    proto = _parsed(model)
+    proto = _parse(model)
     proto.trainer_spec.bos_piece = start
     return proto.SerializeToString(deterministic=True)
 
 
-def _parsed(model: bytes):
+def _parse(model: bytes):
     from sentencepiece import sentencepiece_model_pb2 as messages
 
     return messages.ModelProto.FromString(model)  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
 from reprt.fixed import Fixed
 from reprt.imports import load_extra
-from reprt.progress import ProgressCallback, counted, ignore_progress
+from reprt.progress import ProgressCallback, ignore_progress, report_progress
 from reprt.settings import Place, Settings, Size
 
 # This many sentences become ids at a time.
@@ -192,20 +192,22 @@ class VocabularySettings(Settings, abc.ABC):
 
         def sample():
             count = sum(min(self.sentences, len(side)) for side in sides)
-            sentences = itertools.chain.from_iterable(map(self._spread, sides))
-            parts = counted(chunks(sentences), count, work, progress)
+            sentences = itertools.chain.from_iterable(
+                map(self._sample_evenly, sides)
+            )
+            parts = report_progress(chunks(sentences), count, work, progress)
             yield from itertools.chain.from_iterable(parts)
             progress(f"{work}: {self.size:,} pieces of {count:,} sentences")
 
         def write(path):
-            self._learnt(sample(), pair).write(path)
+            self._learn(sample(), pair).write(path)
 
         settings = self._identity(pair)
         path = folder / f"{name_of(settings, *sides)}{self.tokenizer.ending}"
         make_once(path, write, progress)
         return self.tokenizer.read(path)
 
-    def _spread(self, sentences: Sequence[str]) -> Iterator[str]:
+    def _sample_evenly(self, sentences: Sequence[str]) -> Iterator[str]:
         """Yields the sentences of a side that are learnt on."""
         most, total = self.sentences, len(sentences)
         for number, sentence in enumerate(sentences):
@@ -217,7 +219,7 @@ class VocabularySettings(Settings, abc.ABC):
         """All that decides a tokenizer besides the text."""
 
     @abc.abstractmethod
-    def _learnt(self, sentences: Iterable[str], pair: str) -> Tokenizer:
+    def _learn(self, sentences: Iterable[str], pair: str) -> Tokenizer:
         """Returns the tokenizer that is learnt on sentences."""
 
 
@@ -240,8 +242,8 @@ def chunks(sentences: Iterable[str]) -> Iterator[list[str]]:
         raise ValueError(
             f"Expected several sentences. Received one: {sentences!r}."
         )
-    rest = iter(sentences)
-    while chunk := list(itertools.islice(rest, CHUNK)):
+    iterator = iter(sentences)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.cores import in_threads
-from reprt.data.corpora.lines import decoded
+from reprt.data.corpora.lines import decode_lines
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.spacing import RULES, detokenize_words
 from reprt.data.tokenizers.tokenizer import (
@@ -60,7 +60,7 @@ class WordPiece(Tokenizer):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "WordPiece":
-        return cls(list(decoded(io.BytesIO(data), "it")))
+        return cls(list(decode_lines(io.BytesIO(data), "it")))
 
     def to_bytes(self) -> bytes:
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
@@ -122,7 +122,7 @@ class WordPieceSettings(VocabularySettings):
     def _identity(self, pair):
         return f"wordpiece {_LEARNING_VERSION} {self.size} {self.sentences}"
 
-    def _learnt(self, sentences, pair):
+    def _learn(self, sentences, pair):
         return WordPiece(learn_vocabulary(sentences, self.size))
 
 
@@ -153,9 +153,9 @@ def learn_vocabulary(sentences: Iterable[str], size: int) -> list[str]:
             words[word[start : start + step]] += count
         for character in word:
             characters[character] += count
-    ranked = sorted(characters, key=lambda one: (-characters[one], one))
-    sums = np.cumsum([characters[one] for one in ranked])
+    by_frequency = sorted(characters, key=lambda one: (-characters[one], one))
+    sums = np.cumsum([characters[one] for one in by_frequency])
     # This many of the most frequent characters make up `COVERAGE` of the text.
-    covering = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
-    known = set(ranked[: max(FEWEST_CHARACTERS, covering)])
-    return learn_pieces(words, size, known)
+    covering_size = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
+    alphabet = set(by_frequency[: max(FEWEST_CHARACTERS, covering_size)])
+    return learn_pieces(words, size, alphabet)
