@@ -299,9 +299,8 @@ class Run(Record):
         departures = self.settings.departures
         ran_out_of_time = self.metrics is not None and self.metrics.out_of_time
         seconds = sum(row["train_seconds"] for row in self.log)
-        if hours != default_hours and (
-            ran_out_of_time or seconds > default_hours * 3600
-        ):
+        mattered = ran_out_of_time or seconds > default_hours * 3600
+        if hours != default_hours and mattered:
             return [*departures, f"training.hours = {hours}"]
         return departures
 

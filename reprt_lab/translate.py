@@ -78,12 +78,11 @@ def draw_attention(
 def _text(number: int, translation: Translation, n_best: int) -> str:
     if n_best == 1:
         return translation.text
+    lines = []
     # An empty sentence has no alternatives.
-    alternatives = translation.alternatives[:n_best] or [translation]
-    return "\n".join(
-        f"{number}\t{alternative.score:.4f}\t{alternative.text}"
-        for alternative in alternatives
-    )
+    for alternative in translation.alternatives[:n_best] or [translation]:
+        lines.append(f"{number}\t{alternative.score:.4f}\t{alternative.text}")
+    return "\n".join(lines)
 
 
 def _json(translation: Translation, n_best: int) -> str:
@@ -91,9 +90,7 @@ def _json(translation: Translation, n_best: int) -> str:
     entry = {
         "source": translation.source,
         "translation": translation.text,
-        "alternatives": [
-            dataclasses.asdict(alternative) for alternative in alternatives
-        ],
+        "alternatives": list(map(dataclasses.asdict, alternatives)),
         "notes": translation.notes,
     }
     return json.dumps(entry, ensure_ascii=False)
