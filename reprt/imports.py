@@ -29,6 +29,12 @@ def load_extra(package: str, need: str):
         ) from error
 
 
+def load_pyarrow(module: str = "pyarrow"):
+    """Imports pyarrow or a module of it, or says how to get it."""
+    need = "Texts on disk and .parquet need pyarrow: pip install '.[train]'."
+    return load_extra(module, need)
+
+
 class Followers(importlib.abc.MetaPathFinder):
     """Lets the library's classes follow Keras, so that they are registered with it.
 

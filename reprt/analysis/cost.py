@@ -76,13 +76,12 @@ def parameters_without_tables(model) -> int:
     """
     other_model = type(model)(OTHER_SIZE, OTHER_SIZE, model.config)
     other_model.build()
-    return sum(
-        math.prod(weight.shape)
-        for weight, other_weight in zip(
-            model.weights, other_model.weights, strict=True
-        )
-        if weight.shape == other_weight.shape
-    )
+    pairs = zip(model.weights, other_model.weights, strict=True)
+    count = 0
+    for weight, other_weight in pairs:
+        if weight.shape == other_weight.shape:
+            count += math.prod(weight.shape)
+    return count
 
 
 def scientific(number: float) -> str:

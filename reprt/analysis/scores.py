@@ -100,9 +100,11 @@ class Score(Settings):
 
 def on_corpus_tokens(scores: Iterable[Score]) -> dict[str, Score]:
     """Returns the scores on corpus tokens, which pages show, by the metric's name."""
-    return {
-        score.metric: score for score in scores if score.form == CORPUS_TOKENS
-    }
+    by_metric = {}
+    for score in scores:
+        if score.form == CORPUS_TOKENS:
+            by_metric[score.metric] = score
+    return by_metric
 
 
 def tokenizer_of(language: str) -> str:

@@ -169,18 +169,18 @@ def encode(
     """
     cache = Path(cache)
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
-    rows = functools.partial(_rows, cache / "ids", progress)
+    encode_once = functools.partial(_encode_once, cache / "ids", progress)
 
-    def encoded(name):
+    def encode_split(name):
         split = getattr(corpus, name)
         return EncodedSplit(
-            rows(f"{name} source", split.source, source, max_tokens),
-            rows(f"{name} target", split.target, target, max_tokens + 1),
+            encode_once(f"{name} source", split.source, source, max_tokens),
+            encode_once(f"{name} target", split.target, target, max_tokens + 1),
         )
 
     # Kept with the ids, because to encode needs TensorFlow.
-    references = rows("references", corpus.test.target, target)
-    train, dev, test = map(encoded, SPLITS)
+    references = encode_once("references", corpus.test.target, target)
+    train, dev, test = map(encode_split, SPLITS)
     text = EncodedCorpus(corpus, source, target, train, dev, test, references)
     if target.keeps_case:
         return text
@@ -211,7 +211,7 @@ def _lost_words(folder, progress, sentences, tokenizer) -> float:
     return read_json(path)
 
 
-def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
+def _encode_once(folder, progress, part, sentences, tokenizer, max_tokens=None):
     """Returns the ids of sentences, from a folder that keeps them."""
     settings = f"{_IDS_VERSION} {tokenizer.digest()} {max_tokens}"
     path = folder / f"{name_of(settings, sentences)}.ids"

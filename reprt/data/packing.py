@@ -184,9 +184,9 @@ def choose_shapes(
             similar = list(itertools.compress(batches, halvings == number))
             numbers.append(_largest_numbers(similar, layout, _sizes(similar)))
     else:
-        largest = [
-            _largest_numbers([batch], layout, sizes) for batch in batches
-        ]
+        largest = []
+        for batch in batches:
+            largest.append(_largest_numbers([batch], layout, sizes))
         for share in SHARES:
             numbers.append(_limits_of_share(np.array(largest), share))
     if text is not None:
@@ -248,9 +248,10 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         epochs = map(plan.batches, range(EPOCHS) if training else [None])
         all_batches = itertools.chain.from_iterable(epochs)
         sample = itertools.islice(all_batches, MOST_BATCHES)
-    batches = [
-        deal_to_devices(sides, indices, devices)[1] for indices in sample
-    ]
+    batches = []
+    for indices in sample:
+        _, lengths = deal_to_devices(sides, indices, devices)
+        batches.append(lengths)
     return choose_shapes(batches, layout, text)
 
 
@@ -259,8 +260,12 @@ def deal_to_devices(sides, indices, devices):
     source, target = sides
     longest = np.maximum(source[indices], target[indices])
     order = indices[np.argsort(longest, kind="stable")]
-    rows = [order[device::devices] for device in range(devices)]
-    return rows, [Lengths(source[share], target[share]) for share in rows]
+    rows, lengths = [], []
+    for device in range(devices):
+        share = order[device::devices]
+        rows.append(share)
+        lengths.append(Lengths(source[share], target[share]))
+    return rows, lengths
 
 
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
@@ -401,9 +406,10 @@ def _pack_in_graph(arrays, layout, shapes):
         )
 
     # What a batch of one token gives has the same structure, dtypes and ranks.
-    ones = [
-        np.ones([1] * len(array.shape), array.dtype.name) for array in arrays
-    ]
+    ones = []
+    for array in arrays:
+        shape = [1] * len(array.shape)
+        ones.append(np.ones(shape, array.dtype.name))
     example = pack_arrays(*ones, layout=layout)
     examples = tf.nest.flatten(example)
     dtypes = [array.dtype for array in examples]
@@ -438,19 +444,21 @@ def pack_arrays(source, target, labels, *weights, layout, shapes=None):
     else:
         shape = lengths.shape(layout)
     rows = sum(shape.sizes)
-    source_shape, target_shape = ((rows, size) for size in shape.columns)
-    label_arrays = [labels]
+    source_columns, target_columns = shape.columns
+    target_shape = rows, target_columns
+    label_arrays = [_enlarged(labels, target_shape)]
     for weight in weights:
         # A weight of a sentence is that of all of its labels.
         weight = weight[:, None] if weight.ndim == 1 else weight
-        label_arrays.append(np.broadcast_to(weight, labels.shape))
-    label_arrays = [_enlarged(array, target_shape) for array in label_arrays]
-    source = _enlarged(source, source_shape)
+        weight = np.broadcast_to(weight, labels.shape)
+        label_arrays.append(_enlarged(weight, target_shape))
+    source = _enlarged(source, (rows, source_columns))
     target = _enlarged(target, target_shape)
     if layout is None:
         return (source, target), *label_arrays
     masks = _masks(source, target, label_arrays[0])
-    lengths = Lengths(*(mask.sum(1) for mask in masks))
+    source_mask, target_mask = masks
+    lengths = Lengths(source_mask.sum(1), target_mask.sum(1))
     groups = _groups(lengths.keys(layout), shape.sizes)
     packings: list[Any] = []
     if layout == "sides":
@@ -463,9 +471,10 @@ def pack_arrays(source, target, labels, *weights, layout, shapes=None):
         )
         packings.append(_sides_of_sequence(mask, source.shape[1], shape.tokens))
     packed = shape.tokens[1]
-    outputs = [
-        _enlarged(array[masks[1]], packed)[None] for array in label_arrays
-    ]
+    outputs = []
+    for array in label_arrays:
+        tokens = array[target_mask]
+        outputs.append(_enlarged(tokens, packed)[None])
     return (source, target, *packings), *outputs
 
 

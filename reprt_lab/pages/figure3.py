@@ -119,9 +119,8 @@ def _draw(groups, title, path):
     pictures.finish_axis(curves, title, "epoch")
     pictures.finish_axis(our_axis, "b  seconds an epoch, ours", "mean and sd")
     pictures.finish_axis(paper_axis, "b  the paper's", "two A100 GPUs")
-    place = "outside lower center"
     figure.legend(
-        loc=place,
+        loc="outside lower center",
         ncols=2,
         fontsize=8,
         handlelength=4,
@@ -134,15 +133,12 @@ def _draw_loss(axis, model, group, loss):
     kind, style, mark = CURVES[loss]
     look = {"color": COLOURS[model]}
     curve = _curve(group, loss).set_index("epoch")
-    band = {
-        "alpha": 0.2,
-        "linewidth": 0,
-    }
     axis.fill_between(
         curve.index,
         curve["low"],
         curve["high"],
-        **band,
+        alpha=0.2,
+        linewidth=0,
         **look,
     )
     name = f"{group.label}, {kind}, ours (trials: {len(group.table)})"

@@ -109,12 +109,10 @@ def ways(runs: Iterable[Run]) -> str:
     counts: dict[str, collections.Counter[str]] = {}
     for run in runs:
         for start in run.manifest.starts:
-            commands = counts.setdefault(
-                _environment(start), collections.Counter()
-            )
-            commands[
-                f"`{start.command}`, commit `{start.commit or 'unknown'}`"
-            ] += 1
+            environment = _environment(start)
+            commands = counts.setdefault(environment, collections.Counter())
+            commit = start.commit or "unknown"
+            commands[f"`{start.command}`, commit `{commit}`"] += 1
     lines = []
     for environment, commands in sorted(counts.items()):
         lines.append(f"- {environment}")

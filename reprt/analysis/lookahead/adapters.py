@@ -52,7 +52,7 @@ class Subject:
 
 def adapt(model, call: Callable | None) -> Subject:
     """Returns what to ask of a model; `call` is the user's way to call it."""
-    keras, torch = (sys.modules.get(name) for name in ("keras", "torch"))
+    keras, torch = map(sys.modules.get, ("keras", "torch"))
     if keras is not None and isinstance(model, keras.Layer):
         return _keras(keras, model, call)
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -136,14 +136,14 @@ def _keras(keras, model, call) -> Subject:
     user_call = call and _with_training_argument(call)
 
     def run(*ids, training):
-        tensors = [keras.ops.convert_to_tensor(each) for each in ids]
+        tensors = list(map(keras.ops.convert_to_tensor, ids))
         if user_call:
             return user_call(model, *tensors, training=training)
         arguments = tensors[0] if len(tensors) == 1 else tuple(tensors)
         if isinstance(structure, Mapping):
-            arguments = {
-                name: _hub_input(keras, name, tensors) for name in structure
-            }
+            arguments = {}
+            for name in structure:
+                arguments[name] = _hub_input(keras, name, tensors)
         with warnings.catch_warnings():
             # Keras warns of attention over one token, the shortest truncation.
             warnings.filterwarnings(
@@ -245,10 +245,10 @@ def _torch(torch, model, call) -> Subject:
         pair = _takes_pair(model.forward)
 
     def run(*ids, training):
-        tensors = [
-            torch.as_tensor(each, dtype=torch.long, device=weight.device)
-            for each in ids
-        ]
+        tensors = []
+        for array in ids:
+            tensor = torch.as_tensor(array, dtype=torch.long)
+            tensors.append(tensor.to(weight.device))
         with torch.no_grad():
             if user_call:
                 return user_call(model, *tensors, training=training)
@@ -286,8 +286,9 @@ def _torch(torch, model, call) -> Subject:
                     config.use_cache = use_cache
 
     vocab_size = getattr(config, "vocab_size", None)
-    types = {each.dtype for each in model.parameters()}
-    precisions = {str(each).removeprefix("torch.") for each in types}
+    precisions = set()
+    for parameter in model.parameters():
+        precisions.add(str(parameter.dtype).removeprefix("torch."))
     if weight.device.type != "cpu":
         precisions.add("tensorfloat32")
     return Subject(
@@ -374,13 +375,15 @@ def logits_in(output, shape: tuple[int, int]):
         parts = [*output]
     else:
         parts = [output]
+    shapes = []
     for part in parts:
         dimensions = tuple(getattr(part, "shape", ()))
         if len(dimensions) == 3 and dimensions[:2] == shape:
             return part
-    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
-    received = ", ".join(f"shape={each}" for each in shapes if each)
+        if dimensions:
+            shapes.append(f"shape={dimensions}")
+    received = ", ".join(shapes) or type(output).__name__
     raise ValueError(
         f"Expected logits of shape ({shape[0]}, {shape[1]}, vocabulary) for targets "
-        f"{shape}. Received: {received or type(output).__name__}."
+        f"{shape}. Received: {received}."
     )

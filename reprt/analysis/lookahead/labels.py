@@ -40,11 +40,10 @@ class LabelCheck:
         return self.offset == 1
 
     def __str__(self):
-        shares = ", ".join(
-            f"{share:.0%} are input t{offset:+d}"
-            for offset, share in self.shares.items()
-        )
-        return SENTENCES[self.offset].format(shares=shares)
+        shares = []
+        for offset, share in self.shares.items():
+            shares.append(f"{share:.0%} are input t{offset:+d}")
+        return SENTENCES[self.offset].format(shares=", ".join(shares))
 
 
 def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:

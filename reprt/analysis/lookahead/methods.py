@@ -58,11 +58,11 @@ class Sentences:
     def draw(self):
         """Sources or None, targets, and for each target a token that it lacks."""
         sources, length = self.lengths
-        ids = [
-            self.generator.choice(self.target_ids, length + 1, replace=False)
-            for _ in range(length)
-        ]
-        targets = np.array(ids, "int32")
+        targets = np.zeros((length, length + 1), "int32")
+        for row in targets:
+            row[:] = self.generator.choice(
+                self.target_ids, length + 1, replace=False
+            )
         source = None
         if self.source_ids is not None:
             shape = length, sources

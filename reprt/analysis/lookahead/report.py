@@ -49,12 +49,12 @@ class Audit(Findings):
     @property
     def leaking_modes(self) -> tuple[str, ...]:
         """Those of `"evaluation"` and `"training"` in which the model looks ahead."""
+        names = []
         modes = {"evaluation": self, "training": self.training}
-        return tuple(
-            name
-            for name, mode in modes.items()
-            if mode is not None and any(mode.first_offending.values())
-        )
+        for name, mode in modes.items():
+            if mode is not None and any(mode.first_offending.values()):
+                names.append(name)
+        return tuple(names)
 
     @property
     def depends_on_neighbours(self) -> bool:
@@ -67,12 +67,11 @@ class Audit(Findings):
         if self.labels is None or self.labels.offset is None:
             return None
         modes = [self] if self.training is None else [self, self.training]
-        seen = [
-            np.diag(mode.perturbation, self.labels.offset).max()
-            > mode.tolerance["perturbation"]
-            for mode in modes
-        ]
-        return any(seen)
+        for mode in modes:
+            changes = np.diag(mode.perturbation, self.labels.offset)
+            if changes.max() > mode.tolerance["perturbation"]:
+                return True
+        return False
 
     @property
     def first_offending(self) -> dict[str, tuple[tuple[int, int], ...]]:
@@ -81,11 +80,11 @@ class Audit(Findings):
         For truncation, u is t + 1: the first of the tokens that are cut off. They are
         those outside training; `training.first_offending` has the others.
         """
-        return {
-            method: self._leaking_pairs(method)[:MAX_PAIRS]
-            for method in METHODS
-            if method in self.tolerance
-        }
+        pairs = {}
+        for method in METHODS:
+            if method in self.tolerance:
+                pairs[method] = self._leaking_pairs(method)[:MAX_PAIRS]
+        return pairs
 
     def _later(self, method) -> np.ndarray:
         """The method's findings as a matrix, with zeros where u <= t."""
@@ -134,10 +133,10 @@ class Audit(Findings):
         return f" A position of this model {sees} its own label."
 
     def _descriptions(self) -> list[str]:
-        findings = [
-            f"- {method} ({meaning}): {self._describe(method)}."
-            for method, meaning in METHODS.items()
-        ]
+        findings = []
+        for method, meaning in METHODS.items():
+            finding = self._describe(method)
+            findings.append(f"- {method} ({meaning}): {finding}.")
         change, position = self.neighbours.max(), self.neighbours.argmax() + 1
         finding = f"at most {change:.2g}"
         if self.depends_on_neighbours:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from reprt.data.corpora.lines import lines
-from reprt.imports import load_extra
+from reprt.imports import load_pyarrow
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
 Quoting = Literal["none", "double", "backslash", "escapes"]
@@ -305,9 +305,8 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path, columns) -> Iterator[Row]:
-    need = "Tables in .parquet need pyarrow: pip install '.[train]'."
-    pyarrow = load_extra("pyarrow", need)
-    parquet = load_extra("pyarrow.parquet", need)
+    pyarrow = load_pyarrow()
+    parquet = load_pyarrow("pyarrow.parquet")
     number = 0
     try:
         table = parquet.ParquetDataset(path)

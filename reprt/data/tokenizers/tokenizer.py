@@ -179,14 +179,16 @@ class VocabularySettings(Settings, abc.ABC):
         elif train.source == train.target:
             # That of a language model.
             del texts["target"]
-        learn = functools.partial(
-            self._learn_once, corpus.pair, folder, progress
-        )
+        tokenizers = []
         # One after the other, each in the memory of the one before.
-        tokenizers = list(itertools.starmap(learn, texts.items()))
+        for name, sides in texts.items():
+            tokenizer = self._learn_once(
+                name, sides, corpus.pair, folder, progress
+            )
+            tokenizers.append(tokenizer)
         return tokenizers[0], tokenizers[-1]
 
-    def _learn_once(self, pair, folder, progress, name, sides) -> Tokenizer:
+    def _learn_once(self, name, sides, pair, folder, progress) -> Tokenizer:
         """Returns one tokenizer, of one side or of both."""
         work = f"vocabulary of the {name}"
 
