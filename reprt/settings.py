@@ -115,7 +115,9 @@ def in_one_line(error: pydantic.ValidationError, where: str) -> str:
 
 def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
     """Lets the `name` of a table choose among classes; the first is the default."""
-    classes = {each.model_fields["name"].default: each for each in members}
+    classes = {}
+    for member in members:
+        classes[member.model_fields["name"].default] = member
 
     def choose(values):
         if not isinstance(values, dict):

@@ -129,7 +129,7 @@ def _train(runs, text, progress, after_epoch):
                 )
             trainer.calibrate()
         trainers[trainer] = folder
-    unfinished = [each.name for each in trainers if not each.finished]
+    unfinished = [trainer.name for trainer in trainers if not trainer.finished]
     if unfinished:
         seconds = sum(trainer.seconds_left for trainer in trainers)
         with_scores = any(

@@ -42,7 +42,7 @@ class Cost:
         return FLOPS * PASSES * self.parameters_without_tables * tokens
 
 
-COST_FIELDS = [each.name for each in dataclasses.fields(Cost)]
+COST_FIELDS = [field.name for field in dataclasses.fields(Cost)]
 
 
 def training_cost(model, split, epochs: float) -> Cost:

@@ -187,15 +187,15 @@ def _sentence_losses(model, split, batch_size, progress):
         if costly and not equal:
             source = pad_to_bucket(source, model.longest_source)
         prefixes, capacity = start(source), room
-        for position, (ids, following) in enumerate(zip(inputs.T, labels.T)):
+        for position, (ids, next_ids) in enumerate(zip(inputs.T, labels.T)):
             if position == capacity:
                 more = capacity_increment(position, max_length, costly)
                 prefixes = model.extended(prefixes, more)
                 capacity += more
-            here = ops.convert_to_tensor(position, "int32")
-            loss, prefixes = step(ids, following, here, prefixes)
+            place = ops.convert_to_tensor(position, "int32")
+            loss, prefixes = step(ids, next_ids, place, prefixes)
             losses[batch] += ops.convert_to_numpy(loss)
-            counts[batch] += following != 0
+            counts[batch] += next_ids != 0
         done += len(batch)
         progress(f"prefix loss of {done}/{len(split)} sentences")
     return losses, counts

@@ -58,11 +58,12 @@ CHANGES = {
 
 
 def page_values(texts, settings, out):
-    pair, *others = sorted({runs[0].pair for runs in texts})
-    if others or pair not in paper.TABLE_1:
+    pairs = sorted({runs[0].pair for runs in texts})
+    pair = pairs[0]
+    if len(pairs) > 1 or pair not in paper.TABLE_1:
         raise ValueError(
             "Expected runs on one pair of Table 1. Received: "
-            f"{', '.join([pair, *others])}."
+            f"{', '.join(pairs)}."
         )
     groups = []
     for runs in texts:

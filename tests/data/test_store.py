@@ -215,8 +215,9 @@ def test_a_vocabulary_is_learnt_on_a_sample_of_a_long_text(
 def test_memory_does_not_grow_with_the_text(tmp_path):
     script = """
 import resource, sys
-from reprt.data.corpora import own, store
-store._pyarrow("ipc")
+from reprt.data.corpora import own
+from reprt.imports import load_pyarrow
+load_pyarrow("pyarrow.ipc")
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()

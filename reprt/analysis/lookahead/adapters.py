@@ -175,7 +175,7 @@ def _keras(keras, model, call) -> Subject:
         pair = len(ids) != 1
     if call is not None:
         pair = _takes_pair(call, 1)
-    lengths = [each.shape[1] for each in ids] if len(ids) <= 2 else []
+    lengths = [tensor.shape[1] for tensor in ids] if len(ids) <= 2 else []
     # PyTorch does not name its devices.
     has_names = keras.backend.backend() in ("tensorflow", "jax")
     devices = keras.distribution.list_devices() if has_names else ["unknown"]
@@ -336,7 +336,7 @@ def _callable(model, call) -> Subject:
         names = framework_names or loaded
         for name in names:
             convert = CONVERSIONS[name]
-            tensors = [convert(sys.modules[name], each) for each in ids]
+            tensors = [convert(sys.modules[name], array) for array in ids]
             try:
                 output = in_mode(*leading, *tensors, training=training)
             except Exception:

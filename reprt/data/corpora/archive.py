@@ -23,7 +23,9 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
     try:
         with tarfile.open(path) as tar:
             yield (
-                (each, tar.extractfile(each)) for each in tar if each.isreg()
+                (entry, tar.extractfile(entry))
+                for entry in tar
+                if entry.isreg()
             )
     except (*DAMAGES, OSError) as error:
         # An error of the disk is none of the archive's.

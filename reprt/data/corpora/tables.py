@@ -289,8 +289,12 @@ def _read_jsonl(path: Path, columns) -> Iterator[Row]:
                 f"{reprlib.repr(cells)} in {where}."
             )
         names |= dict.fromkeys(cells)
-        sides = (_sentence(cells.get(each), path, where) for each in columns)
-        yield Row(number, *sides)
+        source, target = map(cells.get, columns)
+        yield Row(
+            number,
+            _sentence(source, path, where),
+            _sentence(target, path, where),
+        )
     _check_names(path, list(names), columns, "its objects")
 
 
@@ -317,7 +321,7 @@ def _read_parquet(path: Path, columns) -> Iterator[Row]:
                 sides = [column.to_pylist() for column in batch.columns]
                 for number, pair in enumerate(zip(*sides), number + 1):
                     where = f"row {number}"
-                    cells = (_sentence(cell, path, where) for cell in pair)
+                    cells = [_sentence(cell, path, where) for cell in pair]
                     yield Row(number, *cells)
     # Their messages name no file.
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:

@@ -66,7 +66,7 @@ def load(pair: str) -> Corpus:
             f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}."
         )
     [other] = {*pair.split("_to_")} - {"en"}
-    pairs = [each for each in PAIRS if other in each]
+    pairs = [name for name in PAIRS if other in name]
     names = ["train", "dev", *pairs]
     sides = store_once(
         place(other), names, functools.partial(_read, other, pairs)
@@ -158,7 +158,7 @@ def _download(url: str, known_hash: str) -> Path:
 
 
 def _segments(sgml: str) -> list[str]:
-    return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
+    return [" ".join(text.split()) for text in _SEGMENT.findall(sgml)]
 
 
 def _clean_part(

@@ -153,8 +153,8 @@ def learn_vocabulary(sentences: Iterable[str], size: int) -> list[str]:
             words[word[start : start + step]] += count
         for character in word:
             characters[character] += count
-    by_frequency = sorted(characters, key=lambda one: (-characters[one], one))
-    sums = np.cumsum([characters[one] for one in by_frequency])
+    by_frequency = sorted(characters, key=lambda c: (-characters[c], c))
+    sums = np.cumsum([characters[c] for c in by_frequency])
     # This many of the most frequent characters make up `COVERAGE` of the text.
     covering_size = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
     alphabet = set(by_frequency[: max(FEWEST_CHARACTERS, covering_size)])
