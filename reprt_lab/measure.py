@@ -152,7 +152,7 @@ def score_files(path: Path, files: Sequence[Path]) -> str:
             f"{where}."
         )
     sources, targets = map(read_lines, files)
-    check_aligned(sources, targets, where)
+    check_aligned(len(sources), len(targets), where)
     translator = Translator.load(path)
     ids = translator.encode(sources, targets)
     if is_language_model:

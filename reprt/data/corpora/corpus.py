@@ -29,7 +29,7 @@ class Split:
     @classmethod
     def of(cls, source, target, where: object) -> "Split":
         """Returns the pairs that have a word on both sides; none is a `ValueError`."""
-        check_aligned(source, target, where)
+        check_aligned(len(source), len(target), where)
         pairs = drop_empty_pairs(zip(source, target), where)
         return cls(*map(list, zip(*pairs)))
 
@@ -165,12 +165,12 @@ def _place(sentence: str) -> float:
     return int.from_bytes(sha256[:8], "big") / 2**64
 
 
-def check_aligned(source: Sequence, target: Sequence, where: object):
+def check_aligned(source_lines: int, target_lines: int, where: object):
     """Refuses sides of different lengths."""
-    if len(source) != len(target):
+    if source_lines != target_lines:
         raise ValueError(
             "Line i of one side translates line i of the other: both need as many "
-            f"lines. Received: {len(source)} and {len(target)} in {where}."
+            f"lines. Received: {source_lines} and {target_lines} in {where}."
         )
 
 
@@ -186,11 +186,10 @@ def drop_empty_pairs(
     complete = 0
     for number, (source, target) in enumerate(pairs):
         if source is None or target is None:
-            lengths = [number, number + 1 + sum(1 for _ in pairs)]
-            if target is None:
-                lengths.reverse()
-            first, second = map(range, lengths)
-            check_aligned(first, second, where)
+            longer = number + 1 + sum(1 for _ in pairs)
+            if source is None:
+                check_aligned(number, longer, where)
+            check_aligned(longer, number, where)
         elif has_a_word(source) and has_a_word(target):
             complete += 1
             yield source, target
