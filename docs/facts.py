@@ -29,12 +29,12 @@ from reprt_lab.pages.frame import (
     LOSS,
     PREFIX,
     Group,
-    by_settings,
     cells,
     gap,
+    group_by_settings,
     group_of_paper,
-    grouped,
-    nearest,
+    group_runs,
+    nearest_to_paper,
     runs_table,
     spread,
 )
@@ -113,7 +113,7 @@ def groups(folder: str) -> dict[tuple[str, int | None], Group]:
     """Returns the models of an experiment on one text, by label and m."""
     runs = read_texts(RESULTS / folder)[0]
     systems = {}
-    for group in grouped(runs_table(run for run in runs if run.metrics)):
+    for group in group_runs(runs_table(run for run in runs if run.metrics)):
         systems[group.label, group.run.settings.schedule_dim] = group
     return systems
 
@@ -332,7 +332,7 @@ def nearest_az() -> dict[str, Group]:
     """Returns our models of Table 1 on az_to_en, beside the paper's numbers."""
     for runs in read_texts(RESULTS / "table1"):
         if runs[0].pair == "az_to_en":
-            ours = nearest(run for run in runs if run.finished)
+            ours = nearest_to_paper(run for run in runs if run.finished)
     for model, group in ours.items():
         reference = group_of_paper("az_to_en", model)
         ours[model] = group._replace(reference=reference)
@@ -360,7 +360,7 @@ def readings() -> dict[tuple[str, ...], float]:
     distances = {}
     for runs in read_texts(RESULTS / "readings"):
         if runs[0].text == "TED-HRLR az_to_en":
-            for group in by_settings(run for run in runs if run.finished):
+            for group in group_by_settings(run for run in runs if run.finished):
                 preset = group.run.settings.preset
                 reference = group_of_paper("az_to_en", preset)
                 reading = preset, *sorted(group.run.departures)

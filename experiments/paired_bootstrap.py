@@ -8,13 +8,80 @@ text with the same vocabularies. Search is greedy.
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+from scipy import stats
 
 from reprt.analysis.evaluation import log_probabilities
-from reprt.analysis.significance import bleu_p_value, loss_difference
 from reprt.decoding.translator import Translator
 from reprt_lab.folder import RunFolder
 from reprt_lab.measure import text_of_run
+
+RESAMPLES = 10_000
+
+
+class Difference(NamedTuple):
+    """The first model's number minus the other's, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def loss_difference(
+    losses: Sequence[float],
+    other_losses: Sequence[float],
+    tokens: Sequence[int],
+) -> Difference:
+    """Returns the difference of two losses per token, with a bootstrap's interval.
+
+    Args:
+        losses: each sentence's loss by one model, summed over its tokens.
+        other_losses: the same by the other model.
+        tokens: how many tokens each sentence has.
+    """
+    gaps = np.subtract(losses, other_losses)
+
+    def per_token(gaps, tokens, axis=-1):
+        return np.sum(gaps, axis=axis) / np.sum(tokens, axis=axis)
+
+    interval = stats.bootstrap(
+        (gaps, np.asarray(tokens)),
+        per_token,
+        n_resamples=RESAMPLES,
+        batch=100,
+        paired=True,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    mean = per_token(gaps, tokens)
+    return Difference(float(mean), float(interval.low), float(interval.high))
+
+
+def bleu_p_value(
+    translations: Sequence[str],
+    other_translations: Sequence[str],
+    references: Sequence[str],
+) -> float:
+    """Returns the p-value of two models' difference in BLEU, by sacrebleu's bootstrap.
+
+    All are words joined by spaces, as tokenizers decode them. It means nothing for
+    models of the same translations.
+    """
+    test = PairedTest(
+        [("other", list(other_translations)), ("model", list(translations))],
+        {"BLEU": BLEU(force=True, tokenize="none")},
+        [list(references)],
+        test_type="bs",
+        n_samples=RESAMPLES,
+    )
+    _, results = test()
+    return float(results["BLEU"][1].p_value)
 
 
 def main():
@@ -38,10 +105,11 @@ def main():
         translator = Translator.load(folder)
         ids = translator.encode(test.source, test.target)
         losses.append(-log_probabilities(translator, ids))
-        found = translator.search_all(ids.source)
-        best = [hypotheses[0].ids for hypotheses in found]
+        results = translator.search_all(ids.source)
+        best = [hypotheses[0].ids for hypotheses in results]
         translations.append(translator.target_tokenizer.decode(best))
-    tokens = [len(row) - 1 for row in ids.target]  # the start has no label
+    # The start has no label.
+    tokens = [len(row) - 1 for row in ids.target]
     words = translator.target_tokenizer.words(test.target)
     loss = loss_difference(*losses, tokens)
     print(f"prefix loss: {loss.mean:+.3f} [{loss.low:+.3f}, {loss.high:+.3f}]")

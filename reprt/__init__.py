@@ -8,7 +8,7 @@ keeps TensorFlow from printing notes of itself.
 
 import sys
 
-from reprt.imports import Followers, ask_for_quiet, lazily
+from reprt.imports import Followers, import_lazily, request_silence
 
 __version__ = "0.1.0"
 
@@ -30,9 +30,9 @@ __all__ = [
     "models",
     "schedules",
 ]
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = import_lazily(__name__, _HOMES)
 
-ask_for_quiet()
+request_silence()
 _followers = Followers(f"reprt.{name}" for name in _REGISTERED)
 if "keras" in sys.modules:
     _followers.follow()

@@ -44,7 +44,7 @@ def compiled(
             if jit_compile:
                 return tf.function(function, autograph=False, jit_compile=True)
             if signature is not None:
-                signature = [tf.TensorSpec(*each) for each in signature]
+                signature = [tf.TensorSpec(*spec) for spec in signature]
             graph = tf.function(
                 function,
                 signature,

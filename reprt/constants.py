@@ -32,7 +32,7 @@ def check_choice(choices: Iterable[str], **values: Any):
     names = tuple(choices)
     for name, value in values.items():
         if value not in names:
-            close = isinstance(value, str) and nearest(value, names, least=1.0)
+            close = isinstance(value, str) and nearest(value, names, 1.0)
             advice = f" The nearest is {close!r}." if close else ""
             raise ValueError(
                 f"Expected `{name}` to be one of {names}. Received: {name}={value!r}."
@@ -49,34 +49,38 @@ def check_sizes(**sizes: int | None):
             )
 
 
-def nearest(name: str, known: Iterable[Any], least: float = 0.0) -> str | None:
-    """Returns the known name that is most like another, or None.
+def nearest(
+    name: str,
+    names: Iterable[Any],
+    min_likeness: float = 0.0,
+) -> str | None:
+    """Returns the one of some names that is most like another, or None.
 
     Names are alike in their words and in their letters, whatever the case: the number
     is the share of common words plus difflib's ratio, at most 2.
 
     Args:
         name: what was given.
-        known: what could have been given.
-        least: the smallest number that counts as alike.
+        names: what could have been given.
+        min_likeness: the smallest number that counts as alike.
 
     >>> nearest("num_layers", ["num_heads", "num_blocks"])
     'num_blocks'
     >>> nearest("RePE", ["baseline", "repe"])
     'repe'
     """
-    candidates = [str(each) for each in known]
+    candidates = list(map(str, names))
     name = str(name).lower()
     if OTHER_NAMES.get(name) in candidates:
         return OTHER_NAMES[name]
 
     def likeness(candidate):
-        other = candidate.lower()
-        words, others = (
-            set(re.split(r"[\W_]+", each)) for each in (name, other)
-        )
-        common = len(words & others) / len(words | others)
-        return common + difflib.SequenceMatcher(None, name, other).ratio()
+        candidate = candidate.lower()
+        words = set(re.split(r"[\W_]+", name))
+        other_words = set(re.split(r"[\W_]+", candidate))
+        common = len(words & other_words) / len(words | other_words)
+        letters = difflib.SequenceMatcher(None, name, candidate)
+        return common + letters.ratio()
 
     best = max(candidates, key=likeness, default=None)
-    return best if best is not None and likeness(best) >= least else None
+    return best if best is not None and likeness(best) >= min_likeness else None

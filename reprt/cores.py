@@ -54,8 +54,8 @@ def _quotas() -> Iterator[float]:
         else:
             continue
         # A container sees only its own part of the path, perhaps only the mount.
-        here = mount / path.strip("/")
-        for folder in (here, *here.parents):
+        cgroup = mount / path.strip("/")
+        for folder in (cgroup, *cgroup.parents):
             if folder.is_relative_to(mount):
                 yield from _quota(folder)
 

@@ -28,7 +28,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
     A link is replaced, and what it leads to stays as it is.
     """
-    with _whole(path) as unfinished, open(unfinished, "xb") as file:
+    with _write_whole(path) as unfinished, open(unfinished, "xb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -37,11 +37,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """Makes a folder, which gets its name when all that belongs in it is there."""
-    with _whole(path) as unfinished:
+    with _write_whole(path) as unfinished:
         unfinished.mkdir()
         yield unfinished
-        for inside in filter(Path.is_file, unfinished.rglob("*")):
-            with open(inside, "rb") as file:
+        for path_inside in filter(Path.is_file, unfinished.rglob("*")):
+            with open(path_inside, "rb") as file:
                 os.fsync(file.fileno())
 
 
@@ -70,7 +70,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 def make_once(
     path: Path,
     make: Callable[[Path], None],
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None],
 ):
     """Leaves a file that `make` writes, unless it is there as it was written.
 
@@ -120,7 +120,7 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
     # The extra `train` has it, as it has all that takes locks.
     import portalocker
 
-    with _naming(path):
+    with _name_path_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink():
             path.unlink()
@@ -164,15 +164,15 @@ def not_utf8(name: object, byte: int, line: int) -> ValueError:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Returns the tables of a TOML file; a `ValueError` names a file that is none."""
-    return _parsed(tomllib.loads, path, "TOML")
+    return _parse(tomllib.loads, path, "TOML")
 
 
 def read_json(path: Path) -> Any:
     """Returns the content of a JSON file; a `ValueError` names a file that is none."""
-    return _parsed(json.loads, path, "JSON")
+    return _parse(json.loads, path, "JSON")
 
 
-def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
+def _parse(parse: Callable[[str], Any], path: Path, language: str) -> Any:
     text = read_text(path)
     try:
         return parse(text)
@@ -182,8 +182,8 @@ def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
 
 def cache() -> Path:
     """Returns the folder for what is downloaded, learnt or tokenised."""
-    if named := os.environ.get("REPRT_CACHE"):
-        return expanded(named)
+    if folder := os.environ.get("REPRT_CACHE"):
+        return expand_path(folder)
     try:
         return Path(platformdirs.user_cache_dir("reprt")).expanduser()
     except RuntimeError:
@@ -193,7 +193,7 @@ def cache() -> Path:
         ) from None
 
 
-def expanded(path: str) -> Path:
+def expand_path(path: str) -> Path:
     """Returns a path with the user's home in the place of `~`.
 
     A name that is not UTF-8 is a `ValueError`: no recipe or record could hold it.
@@ -215,8 +215,8 @@ def expanded(path: str) -> Path:
 
 
 @contextlib.contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    with _naming(path):
+def _write_whole(path: Path) -> Iterator[Path]:
+    with _name_path_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(
             f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}"
@@ -244,7 +244,7 @@ def _remove(path: Path):
 
 
 @contextlib.contextmanager
-def _naming(path: Path):
+def _name_path_in_errors(path: Path):
     """Makes system errors name the file, and say how to move the cache."""
     try:
         yield

@@ -21,12 +21,18 @@ EXTRAS = "pip install '.[tensorflow]', '.[jax]' or '.[torch]'"
 def load_extra(package: str, need: str):
     """Imports a package of an extra, or raises an error that begins with `need`."""
     try:
-        with quietly():
+        with silence_imports():
             return importlib.import_module(package)
     except ImportError as error:
         raise ImportError(
             f"{need} Importing it failed with: {error}"
         ) from error
+
+
+def load_pyarrow(module: str = "pyarrow"):
+    """Imports pyarrow or a module of it, or says how to get it."""
+    need = "Texts on disk and .parquet need pyarrow: pip install '.[train]'."
+    return load_extra(module, need)
 
 
 class Followers(importlib.abc.MetaPathFinder):
@@ -62,10 +68,10 @@ class Followers(importlib.abc.MetaPathFinder):
         self.depth += 1
         try:
             if module.__name__ == "keras":
-                with quietly(), explained():
+                with silence_imports(), explain_missing_backend():
                     execute(module)
             elif module.__name__ == "tensorflow":
-                with quietly():
+                with silence_imports():
                     execute(module)
             else:
                 execute(module)
@@ -88,22 +94,22 @@ class Followers(importlib.abc.MetaPathFinder):
 
 
 @contextlib.contextmanager
-def explained():
+def explain_missing_backend():
     """Names a backend that Keras cannot load, and how to get it, in one line."""
     try:
         yield
     except (ImportError, ValueError) as error:
         backend = os.environ.get("KERAS_BACKEND")
         choice = f"KERAS_BACKEND={backend}" if backend else "its keras.json"
-        lacking = (getattr(error, "name", None) or "").partition(".")[0]
-        if lacking == "tensorflow" and backend is None:
+        missing = (getattr(error, "name", None) or "").partition(".")[0]
+        if missing == "tensorflow" and backend is None:
             raise ImportError(
                 "Keras has no backend: install TensorFlow, JAX or PyTorch by "
                 f"{EXTRAS}, and for the last two set KERAS_BACKEND=jax or torch"
             ) from error
-        if lacking in BACKENDS:
+        if missing in BACKENDS:
             raise ImportError(
-                f"Keras needs the package {lacking} for {choice}: "
+                f"Keras needs the package {missing} for {choice}: "
                 f"{EXTRAS}, or set KERAS_BACKEND to one that is installed"
             ) from error
         if "Unable to import backend" in str(error):
@@ -114,7 +120,9 @@ def explained():
         raise
 
 
-def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def import_lazily(
+    module: str, homes: Mapping[str, str]
+) -> Callable[[str], Any]:
     """Returns a module's `__getattr__`: names are imported when they are asked for."""
 
     def get(name):
@@ -127,7 +135,7 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return get
 
 
-def ask_for_quiet():
+def request_silence():
     """Asks TensorFlow to print no notes, unless the user chose what it prints.
 
     Level 2 keeps its errors. Level 3 hides these too, for without a GPU TensorFlow
@@ -140,7 +148,7 @@ def ask_for_quiet():
 
 
 @contextlib.contextmanager
-def quietly():
+def silence_imports():
     """Keeps off standard error what TensorFlow prints of itself while it is loaded.
 
     It does so where `TF_CPP_MIN_LOG_LEVEL` asks for no notes, which TensorFlow begins

@@ -163,9 +163,9 @@ def _finite_for_all(optimizer, gradients):
     finite = optimizer.check_finite(gradients)
     fault = tf.where(finite, 0.0, math.nan)
     fault = tf.distribute.get_replica_context().all_reduce("SUM", fault)
-    marked = []
+    results = []
     for gradient in gradients:
         if gradient is not None:
             gradient = gradient + tf.cast(fault, gradient.dtype)
-        marked.append(gradient)
-    return marked
+        results.append(gradient)
+    return results

@@ -21,6 +21,13 @@ def printable(text: str) -> str:
     return CONTROLS.sub("\ufffd", text)
 
 
+ProgressCallback = Callable[[str], None]
+
+
+def ignore_progress(text: str):
+    """Reports nothing, where nobody asked how far the work is."""
+
+
 class Progress:
     """A status line on standard error; in a file, a new one now and then."""
 
@@ -63,11 +70,11 @@ def duration(seconds: float) -> str:
     return f"{minute}:{second:02d}"
 
 
-def counted(
+def report_progress(
     parts: Iterable[Sized],
     total: int,
     work: str,
-    progress: Callable[[str], None],
+    progress: ProgressCallback,
 ) -> Iterator:
     """Passes sentences on, part by part, and tells when all will have been used."""
     start = time.monotonic()

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError, core_schema
 
 from reprt.constants import check_choice, nearest
-from reprt.files import expanded
+from reprt.files import expand_path
 
 Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -18,7 +18,7 @@ Positive = Annotated[float, Field(gt=0)]
 Place = Annotated[
     str,
     Field(min_length=1),
-    pydantic.AfterValidator(lambda path: str(expanded(path).absolute())),
+    pydantic.AfterValidator(lambda path: str(expand_path(path).absolute())),
 ]
 
 
@@ -64,7 +64,7 @@ class Settings(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _known(cls, values):
+    def _check_keys(cls, values):
         for key in values if isinstance(values, dict) else ():
             check_known(key, cls.model_fields)
         return values
@@ -115,7 +115,9 @@ def in_one_line(error: pydantic.ValidationError, where: str) -> str:
 
 def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
     """Lets the `name` of a table choose among classes; the first is the default."""
-    classes = {each.model_fields["name"].default: each for each in members}
+    classes = {}
+    for member in members:
+        classes[member.model_fields["name"].default] = member
 
     def choose(values):
         if not isinstance(values, dict):

@@ -9,7 +9,7 @@ from pathlib import Path
 from reprt.analysis.lookahead import Audit, audit
 
 
-def audit_named(model: str, modules: Sequence[Path], **options) -> Audit:
+def audit_by_name(model: str, modules: Sequence[Path], **options) -> Audit:
     """Audits a model by the name that `reprt audit` takes.
 
     Args:

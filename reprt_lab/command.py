@@ -421,7 +421,7 @@ def audit(model, modules, **options):
 
     Exit status: 0 if not, 3 if so. Any other says that the audit failed.
     """
-    report = _do("reprt_lab.audit:audit_named", model, modules, **options)
+    report = _do("reprt_lab.audit:audit_by_name", model, modules, **options)
     click.echo(report)
     return LOOKS_AHEAD if report.looks_ahead else 0
 
@@ -462,9 +462,9 @@ def _prepare_streams():
 
 
 def _run(arguments) -> int:
-    goes_on = ""
+    resume_note = ""
     if arguments[:1] == ["train"]:
-        goes_on = " The same command resumes from the last checkpoint."
+        resume_note = " The same command resumes from the last checkpoint."
     try:
         status = command.main(
             arguments,
@@ -474,19 +474,19 @@ def _run(arguments) -> int:
         return status or 0
     except click.UsageError as error:
         missing = isinstance(error, click.MissingParameter)
-        alone = not arguments or (missing and len(arguments) == 1)
-        if alone and error.ctx is not None:
+        needs_help = not arguments or (missing and len(arguments) == 1)
+        if needs_help and error.ctx is not None:
             click.echo(error.ctx.get_help(), err=True)
         else:
             print(f"reprt: {_usage_message(error)}", file=sys.stderr)
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
-        click.echo(f"Interrupted.{goes_on}", err=True)
+        click.echo(f"Interrupted.{resume_note}", err=True)
         return INTERRUPTED
     except SystemExit as error:
         if error.code == TERMINATED:
-            click.echo(f"Terminated.{goes_on}", err=True)
+            click.echo(f"Terminated.{resume_note}", err=True)
             return TERMINATED
         # Click's, where the reader of standard output has gone.
         if error.code == 1:

@@ -55,7 +55,7 @@ class RunFolder:
     def model(self) -> Path:
         return self.path / "model.keras"
 
-    def claimed(self) -> contextlib.AbstractContextManager[bool]:
+    def claim(self) -> contextlib.AbstractContextManager[bool]:
         """Keeps the run to this process; False while another works on it."""
         if not self.writable:
             return contextlib.nullcontext(True)
@@ -152,15 +152,18 @@ class RunFolder:
             )
 
     def _check_same(self, settings: RunSettings, manifest: Manifest):
-        there, differences = self.manifest(), []
-        saved, wanted = _values(self.settings()), _values(settings)
-        for name in sorted({*saved, *wanted}):
-            if saved.get(name) != wanted.get(name):
+        saved_manifest, differences = self.manifest(), []
+        saved_values, new_values = _values(self.settings()), _values(settings)
+        for name in sorted({*saved_values, *new_values}):
+            saved, new = saved_values.get(name), new_values.get(name)
+            if saved != new:
                 differences.append(
-                    f"{name}: {saved.get(name)!r} there, {wanted.get(name)!r} asked for"
+                    f"{name}: {saved!r} there, {new!r} asked for"
                 )
-        if there.hashes != manifest.hashes:
-            differences.append(f"text or vocabularies: {there.text} there")
+        if saved_manifest.hashes != manifest.hashes:
+            differences.append(
+                f"text or vocabularies: {saved_manifest.text} there"
+            )
         if differences:
             raise ValueError(
                 f"{self.path} holds a run with other settings: "

@@ -12,9 +12,7 @@ from tabulate import tabulate
 
 from reprt.files import write_text
 from reprt.progress import Progress
-from reprt.training.settings import RunSettings
 from reprt.training.workers import is_chief, several_workers
-from reprt_lab.folder import RunFolder
 from reprt_lab.pages import write_page
 from reprt_lab.pages.runs import PAGE_SETTINGS
 from reprt_lab.plan import make_plan
@@ -50,22 +48,21 @@ def run_job(
     with guard:
         work = find_work(recipe, only, out, progress)
         recipe = work[-1].recipe
-        large = len(work) > 1 or bool(recipe.trials.seeds)
+        many_runs = len(work) > 1 or bool(recipe.trials.seeds)
         call: Callable = operator.call
         # Workers that train together have met in this process.
-        if large and not several_workers():
+        if many_runs and not several_workers():
             call = in_own_process
-        if plan_only or large or recipe.page_name != "report":
+        if plan_only or many_runs or recipe.page_name != "report":
             progress.say(call(make_plan, work))
         if plan_only:
             return work[-1].folder
         errors = []
         for part in work:
-            for runs in _side_by_side(part):
-                portion = dataclasses.replace(part, runs=runs)
+            for portion in _portions(part):
                 errors += call(train_with_pages, portion)
     page = write_page_on(work[-1])
-    if not large:
+    if not many_runs:
         _say_results(progress, work[-1])
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
@@ -95,12 +92,12 @@ def write_page_on(work: CorpusRuns) -> Path:
     return write_page(folder)
 
 
-def _side_by_side(work: CorpusRuns) -> list[Sequence[RunSettings]]:
-    """Returns the runs that are trained together, an epoch each by turns."""
+def _portions(work: CorpusRuns) -> list[CorpusRuns]:
+    """Returns the parts whose runs are trained together, an epoch each by turns."""
     if not work.recipe.trials.seeds:
-        return [work.runs]
+        return [work]
     # Trials are too many, and nobody compares their times.
-    return [[run] for run in work.runs]
+    return [dataclasses.replace(work, runs=[run]) for run in work.runs]
 
 
 def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:
@@ -112,20 +109,16 @@ def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:
         return []
     unfinished = []
     for part in work:
-        for folder in _folders(part):
+        for folder in part.folders:
             if folder.metrics() is None:
                 unfinished.append(str(folder.path))
     return unfinished
 
 
-def _folders(work: CorpusRuns) -> list[RunFolder]:
-    return [RunFolder(work.folder / run.name) for run in work.runs]
-
-
 def _say_results(progress: Progress, work: CorpusRuns):
     """Says what came out, a line a model."""
     rows = []
-    for folder in _folders(work):
+    for folder in work.folders:
         metrics = folder.metrics()
         if metrics is not None:
             loss = metrics.val_prefix_loss_per_token

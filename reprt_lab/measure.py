@@ -63,7 +63,7 @@ def evaluate_run(
         ids = ids.only(chosen)
         if references is not None:
             references = [references[row] for row in chosen]
-    measured = evaluate(
+    evaluation = evaluate(
         translator,
         ids,
         references,
@@ -71,27 +71,26 @@ def evaluate_run(
         Progress().show,
         corpus.target_language,
     )
-    forced = measured.teacher_forced
-    assert forced is not None
-    how = {**search, "dtype": translator.model.dtype_policy.name}
+    forced_loss = evaluation.teacher_forced
+    assert forced_loss is not None
+    search_settings = {**search, "dtype": translator.model.dtype_policy.name}
     result = {
         "run": run.name,
         "text": corpus.name,
         "split": split,
-        "search": how,
+        "search": search_settings,
         "sentences": len(ids),
-        "teacher_forced": _entry(forced),
-        "prefix": _entry(measured.prefix),
-        "scores": [score.as_table() for score in measured.scores],
-        "seconds": measured.seconds,
+        "teacher_forced": _entry(forced_loss),
+        "prefix": _entry(evaluation.prefix),
+        "scores": [score.as_table() for score in evaluation.scores],
         "provenance": provenance().as_table(),
     }
-    on = plain(corpus.name)
+    place_name = plain(corpus.name)
     if not files:
-        on = f"the {split} split of the {on}"
-    tokens = measured.prefix.tokens
-    title = f"{run.name} on {on}: {len(ids):,} sentences, {tokens:,} tokens."
-    table = f"{title}\n\n{_table(measured, forced, how)}"
+        place_name = f"the {split} split of the {place_name}"
+    tokens = evaluation.prefix.tokens
+    title = f"{run.name} on {place_name}: {len(ids):,} sentences, {tokens:,} tokens."
+    table = f"{title}\n\n{_table(evaluation, forced_loss, search_settings)}"
     try:
         folder.write_evaluation(split, result, table)
     except OSError as error:
@@ -104,31 +103,35 @@ def _entry(loss: Loss) -> dict[str, float]:
     return {**dataclasses.asdict(loss), "per_token": loss.per_token}
 
 
-def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
-    prefix = measured.prefix
-    gain = prefix.per_token - forced.per_token
+def _table(
+    evaluation: Evaluation,
+    forced_loss: Loss,
+    search_settings: Mapping[str, Any],
+) -> str:
+    prefix = evaluation.prefix
+    gain = prefix.per_token - forced_loss.per_token
     values = {
-        "teacher-forced loss, nats per token": f"{forced.per_token:.4f}",
-        "the same as Keras reports it": f"{forced.mean_of_batches:.4f}",
+        "teacher-forced loss, nats per token": f"{forced_loss.per_token:.4f}",
+        "the same as Keras reports it": f"{forced_loss.mean_of_batches:.4f}",
         "prefix loss, nats per token: given only the tokens before": (
             f"{prefix.per_token:.4f}"
         ),
         "prefix − teacher-forced: gain by looking ahead": f"{gain:+.4f}",
     }
-    if not measured.scores:
-        for name, loss in (("teacher-forced", forced), ("prefix", prefix)):
+    if not evaluation.scores:
+        for name, loss in (("teacher-forced", forced_loss), ("prefix", prefix)):
             perplexity = math.exp(loss.per_token)
             values[f"{name} perplexity a token"] = f"{perplexity:.2f}"
     search = "greedy search"
-    if how["beam_size"] > 1:
+    if search_settings["beam_size"] > 1:
         search = (
-            f"beam search, {how['beam_size']} hypotheses, length penalty "
-            f"{how['length_penalty']}"
+            f"beam search, {search_settings['beam_size']} hypotheses, length penalty "
+            f"{search_settings['length_penalty']}"
         )
-    if how["dtype"] != "float32":
-        search += f", {how['dtype']}"
+    if search_settings["dtype"] != "float32":
+        search += f", {search_settings['dtype']}"
     signatures = []
-    for score in measured.scores:
+    for score in evaluation.scores:
         name = f"{score.metric}, {score.form}"
         values[f"{name}, {search}"] = f"{score.value:.2f}"
         signatures.append(f"- {name}: `{score.signature}`")
@@ -138,8 +141,8 @@ def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
 
 def score_files(path: Path, files: Sequence[Path]) -> str:
     """Returns log P of each line of a file of translations, a line each."""
-    alone = RunFolder(path).settings().text.side == "target"
-    if alone:
+    is_language_model = RunFolder(path).settings().text.side == "target"
+    if is_language_model:
         # A language model reads no source.
         files = [files[-1], files[-1]]
     where = " and ".join(map(str, files))
@@ -149,10 +152,10 @@ def score_files(path: Path, files: Sequence[Path]) -> str:
             f"{where}."
         )
     sources, targets = map(read_lines, files)
-    check_aligned(sources, targets, where)
+    check_aligned(len(sources), len(targets), where)
     translator = Translator.load(path)
     ids = translator.encode(sources, targets)
-    if alone:
+    if is_language_model:
         ids = ids.of_target()
     end = translator.target_tokenizer.end_id
     for number, rows in enumerate(zip(ids.source, ids.target), 1):

@@ -9,7 +9,6 @@ from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batching import BatchPlan
 from reprt.models.registry import make
 from reprt.progress import Progress
-from reprt_lab.folder import RunFolder
 from reprt_lab.pages.cost import counts
 from reprt_lab.work import CorpusRuns
 
@@ -23,21 +22,20 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
     total_steps = 0
     seconds = 0.0
     for part in work:
-        text = part.encoded(Progress())
+        text = part.encode(Progress())
         sizes = len(text.source_tokenizer), len(text.target_tokenizer)
         # Trials differ by seeds, and cost the same.
         costs: dict[Any, Cost] = {}
-        for run in part.runs:
+        for run, folder in zip(part.runs, part.folders):
             training = run.training
             batches = BatchPlan(text.train.lengths, **run.update).steps
             steps = training.steps or training.epochs * batches
-            folder = RunFolder(part.folder / run.name)
             epochs = len(folder.log())
-            left = max(0, steps - epochs * batches)
+            steps_left = max(0, steps - epochs * batches)
             if folder.holds_another(run, text.corpus):
-                state, left = "a run with other settings", 0
+                state, steps_left = "a run with other settings", 0
             elif folder.metrics() is not None:
-                state, left = "finished", 0
+                state, steps_left = "finished", 0
             elif epochs and training.steps:
                 state = f"{epochs} epochs"
             elif epochs:
@@ -48,10 +46,10 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
             if key not in costs:
                 model = make(run.model, *sizes)
                 costs[key] = training_cost(model, text.train, steps / batches)
-            total_steps += left
-            seconds += left / steps * costs[key].train_flops / SPEED
+            total_steps += steps_left
+            seconds += steps_left / steps * costs[key].train_flops / SPEED
             row = {"pair": part.corpus.pair, "run": run.name, "state": state}
-            row["steps left"] = f"{left:,}"
+            row["steps left"] = f"{steps_left:,}"
             rows.append(row | counts(costs[key]))
     table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (

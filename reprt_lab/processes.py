@@ -19,7 +19,7 @@ def in_own_process(function: Callable, *arguments):
     The end of the caller ends it, too. A lost process is a `ChildProcessError`.
     """
     context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
+    siblings = set(multiprocessing.active_children())
     with ProcessPoolExecutor(1, context, _begin) as pool:
         try:
             # The process inherits that it is deaf to Ctrl-C.
@@ -36,7 +36,7 @@ def in_own_process(function: Callable, *arguments):
             ) from error
         finally:
             # It has answered, or the caller was interrupted.
-            for process in set(multiprocessing.active_children()) - others:
+            for process in set(multiprocessing.active_children()) - siblings:
                 process.terminate()
 
 

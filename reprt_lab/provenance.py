@@ -47,10 +47,10 @@ def provenance(
 
 def _commit() -> str | None:
     """The commit of the code that runs, with a + if it has been changed since."""
-    here = Path(__file__)
+    file = Path(__file__)
 
     def git(*arguments):
-        command = ["git", "-C", str(here.parent), *arguments]
+        command = ["git", "-C", str(file.parent), *arguments]
         return subprocess.check_output(
             command,
             stderr=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ def _commit() -> str | None:
 
     try:
         # A package installed within someone's checkout is none of its files.
-        git("ls-files", "--error-unmatch", here.name)
+        git("ls-files", "--error-unmatch", file.name)
         commit = git("rev-parse", "--short=12", "HEAD").strip()
         changed = git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.CalledProcessError):
@@ -68,10 +68,10 @@ def _commit() -> str | None:
 
 
 def _hardware() -> str:
-    described = Path("/proc/cpuinfo")
-    text = described.read_text() if described.exists() else ""
-    named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
-    model = named[1] if named else platform.processor() or platform.machine()
+    file = Path("/proc/cpuinfo")
+    text = file.read_text() if file.exists() else ""
+    match = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
+    model = match[1] if match else platform.processor() or platform.machine()
     cores, usable = os.cpu_count(), usable_cores()
     if usable != cores:
         return f"{model}, {usable:g} of {cores} cores"

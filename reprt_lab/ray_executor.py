@@ -15,7 +15,6 @@ from pathlib import Path
 from reprt.imports import load_extra
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings
-from reprt_lab.folder import RunFolder
 from reprt_lab.job import train_with_pages, write_page_on
 from reprt_lab.plan import make_plan
 from reprt_lab.recipe import Recipe
@@ -25,7 +24,7 @@ from reprt_lab.work import CorpusRuns, find_work
 # checkpoint.
 RETRIES = 10
 # Workers get the variables of the environment that begin so.
-PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
+FORWARDED_PREFIXES = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
 
 
 def run_on_ray(
@@ -46,12 +45,12 @@ def run_on_ray(
     work = []
     for part in find_work(recipe, only, out, progress):
         # Workers have another working directory.
-        place = part.folder.resolve()
-        work.append(dataclasses.replace(part, folder=place))
+        path = part.folder.resolve()
+        work.append(dataclasses.replace(part, folder=path))
     # TensorFlow would take all cores for each run.
     environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}
     for name, value in os.environ.items():
-        if name.startswith(PASSED_ON):
+        if name.startswith(FORWARDED_PREFIXES):
             environment.setdefault(name, value)
     handler = signal.getsignal(signal.SIGTERM)
     ray.init(
@@ -80,19 +79,18 @@ def run_on_ray(
             text = ray.put(
                 dataclasses.replace(part, corpus=part.corpus.in_memory())
             )
-            for run in part.runs:
-                folder = RunFolder(part.folder / run.name)
+            for run, folder in zip(part.runs, part.folders):
                 another = folder.holds_another(run, part.corpus)
                 # Another run is refused where it would be trained.
                 if another or folder.metrics() is None:
                     task = train.remote(sys.argv, text, run)
                     names[task] = f"{part.corpus.pair} {run.name}"
-        failed = _failures(ray, names, progress)
+        failures = _failures(ray, names, progress)
     finally:
         ray.shutdown()
-    if failed:
+    if failures:
         raise ChildProcessError(
-            f"These runs failed: {'; '.join(failed)}. The same command tries them "
+            f"These runs failed: {'; '.join(failures)}. The same command tries them "
             "again, and keeps what has finished."
         )
     for part in work:
@@ -103,15 +101,16 @@ def run_on_ray(
 def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
     """What a worker does, for the command whose arguments these are."""
     sys.argv = arguments
-    for error in train_with_pages(dataclasses.replace(work, runs=[run])):
+    portion = dataclasses.replace(work, runs=[run])
+    for error in train_with_pages(portion):
         raise error
-    if RunFolder(work.folder / run.name).metrics() is None:
+    if portion.folders[0].metrics() is None:
         raise ValueError("another process works on it")
 
 
 def _failures(ray, names, progress) -> list[str]:
     """Waits for all runs; returns those that failed, and why."""
-    failed = []
+    failures = []
     pending = list(names)
     while pending:
         (task,), pending = ray.wait(pending)
@@ -122,6 +121,6 @@ def _failures(ray, names, progress) -> list[str]:
         except ray.exceptions.RayError as error:
             # The lines before the last are a worker's traceback.
             reason = str(error).strip().splitlines()[-1]
-            failed.append(f"{name} ({reason})")
+            failures.append(f"{name} ({reason})")
             progress.say(f"{name}: failed: {reason}")
-    return failed
+    return failures

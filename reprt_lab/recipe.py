@@ -14,7 +14,7 @@ from reprt.constants import TEXTS
 from reprt.data.corpora.languages import pair_of
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import expanded, read_toml
+from reprt.files import expand_path, read_toml
 from reprt.models.presets import PRESETS
 from reprt.settings import Settings, Size, check_known
 from reprt.training.settings import (
@@ -84,7 +84,7 @@ class ModelTable(OwnTables):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _known(cls, values):
+    def _check_keys(cls, values):
         # What names no table is a setting of the model, which the run checks.
         return values
 
@@ -204,11 +204,13 @@ class Recipe(RecipeFile):
 
     @property
     def page_name(self) -> str:
-        own = self.text.own_files and self.text.side == "both"
-        usual = "translation" if own else "report"
+        if self.page.name:
+            return self.page.name
         if self.trials.seeds:
-            usual = "comparison"
-        return self.page.name or usual
+            return "comparison"
+        if self.text.own_files and self.text.side == "both":
+            return "translation"
+        return "report"
 
     def is_small(self, train_pairs: int) -> bool:
         """Returns whether `small_text` is for a text of so many training pairs."""
@@ -232,16 +234,18 @@ class Recipe(RecipeFile):
         names, up to a dot.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
-        different: dict[tuple[str, RunSettings], RunSettings] = {}
+        unique: dict[tuple[str, RunSettings], RunSettings] = {}
         seeds: Sequence[int | None] = self.trials.seeds or [None]
         schedules: Iterable[str | None] = self.trials.schedules or [None]
         for seed in seeds:
             for schedule in schedules:
                 for model in self.models:
                     run = self._run(model, schedule, seed, text, small)
-                    different.setdefault((model, run.identity), run)
-        runs = list(different.values())
-        return named(runs, only, f"The recipe {self.name!r}") if only else runs
+                    unique.setdefault((model, run.identity), run)
+        runs = list(unique.values())
+        if not only:
+            return runs
+        return select_runs(runs, only, f"The recipe {self.name!r}")
 
     def _run(
         self,
@@ -299,22 +303,20 @@ def _tables_of_model(values: Table) -> dict[str, Table]:
     return tables
 
 
-def named(runs: Sequence, beginnings: Sequence[str], where: str) -> list:
-    """Returns the runs whose names begin so, up to a dot; each beginning has some."""
-    chosen = set()
-    for beginning in beginnings:
-        names = [
-            run.name
-            for run in runs
-            if f"{run.name}.".startswith(f"{beginning}.")
+def select_runs(runs: Sequence, prefixes: Sequence[str], where: str) -> list:
+    """Returns the runs whose names begin so, up to a dot; each prefix has some."""
+    names = set()
+    for prefix in prefixes:
+        matches = [
+            run.name for run in runs if f"{run.name}.".startswith(f"{prefix}.")
         ]
-        if not names:
+        if not matches:
             raise ValueError(
                 f"{where} has the runs {', '.join(run.name for run in runs)}. "
-                f"Asked for: {beginning}."
+                f"Asked for: {prefix}."
             )
-        chosen.update(names)
-    return [run for run in runs if run.name in chosen]
+        names.update(matches)
+    return [run for run in runs if run.name in names]
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -335,14 +337,14 @@ def load_recipe(
     `"training.epochs=2"`, and the text's `files` by split. Any mistake in it all is a
     `ValueError` of one line.
     """
-    shipped = shipped_recipes()
-    place = path if path.is_file() else shipped.get(str(path), path)
+    package_recipes = shipped_recipes()
+    place = path if path.is_file() else package_recipes.get(str(path), path)
     try:
         tables = read_toml(place)
     except OSError as error:
         raise ValueError(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
-            f"one of the package's recipes: {', '.join(shipped)}."
+            f"one of the package's recipes: {', '.join(package_recipes)}."
         ) from error
     if source is not None:
         # The files that the recipe names give way to it.
@@ -363,15 +365,14 @@ def load_recipe(
     text: Table = {"source": _from_here(file.text.source)}
     for split in FILES:
         text[split] = [_from_here(name) for name in getattr(file.text, split)]
+    # A text that the command names has other languages than the recipe's.
     by_command = source is not None or any(files.values())
-    named = (
-        tables.get("text", {}) if not by_command else by_hand.get("text", {})
-    )
+    text_keys = (by_hand if by_command else tables).get("text", {})
     own_files = file.text.own_files
-    # Files that are missing are named when they are read.
-    there = own_files and all(expanded(name).exists() for name in own_files)
-    if there and not pairs and "pair" not in named:
-        text["pair"] = pair_of(own_files, file.text.columns)
+    if own_files and not pairs and "pair" not in text_keys:
+        # Files that are missing are named when they are read.
+        if all(expand_path(name).exists() for name in own_files):
+            text["pair"] = pair_of(own_files, file.text.columns)
     recipe = Recipe.read(
         {
             **dict(file),
@@ -392,7 +393,7 @@ def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
     if not place or place in TEXTS:
         return place
-    path = expanded(place)
+    path = expand_path(place)
     return str(path.absolute()) if path.exists() else place
 
 
@@ -426,8 +427,8 @@ def schema_text() -> str:
     schema = RecipeFile.model_json_schema()
     keys: Table = {}
     # The Transformer's have the last word.
-    for usual in reversed(PRESETS.values()):
-        keys.update(type(usual).model_json_schema()["properties"])
+    for preset in reversed(PRESETS.values()):
+        keys.update(type(preset).model_json_schema()["properties"])
     schema["properties"]["model"]["properties"] = keys
     schema["$defs"]["ModelTable"]["properties"].update(keys)
     return json.dumps(schema, indent=2)

@@ -41,7 +41,7 @@ class Record(Settings):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _known(cls, values):
+    def _check_keys(cls, values):
         return values
 
 
@@ -220,13 +220,11 @@ class Metrics(Record):
     finished: str
     val_prefix_loss: float | None = None
     val_prefix_loss_per_token: float | None = None
-    val_prefix_seconds: float | None = None
     test_prefix_loss_per_token: float | None = None
     test_by_length: list[LengthResult] = []
     test_bleu: float | None = None
     test_bleu_signature: str | None = None
     test_scores: list[Score] = []
-    test_seconds: float | None = None
     examples: list[dict[str, str]] = []
 
 
@@ -287,11 +285,11 @@ class Run(Record):
             steps += f" of {training.steps:,}"
         else:
             epochs += f" of {training.epochs}"
-        goes_on = "was interrupted"
+        activity = "was interrupted"
         if self.lock:
             with file_lock(self.lock, wait=False) as free:
-                goes_on = goes_on if free else "is in training"
-        return f"{self.name} {goes_on}, after {epochs} epochs, at step {steps}"
+                activity = activity if free else "is in training"
+        return f"{self.name} {activity}, after {epochs} epochs, at step {steps}"
 
     @property
     def departures(self) -> list[str]:
@@ -299,9 +297,10 @@ class Run(Record):
         hours = self.settings.training.hours
         default_hours = TrainingSettings().hours
         departures = self.settings.departures
-        ended = self.metrics is not None and self.metrics.out_of_time
+        ran_out_of_time = self.metrics is not None and self.metrics.out_of_time
         seconds = sum(row["train_seconds"] for row in self.log)
-        if hours != default_hours and (ended or seconds > default_hours * 3600):
+        mattered = ran_out_of_time or seconds > default_hours * 3600
+        if hours != default_hours and mattered:
             return [*departures, f"training.hours = {hours}"]
         return departures
 

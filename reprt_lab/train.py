@@ -40,13 +40,13 @@ def train_runs(
     """
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
-    text = work.encoded(progress)
+    text = work.encode(progress)
     _say_what_is_lost(progress, text, work.runs[0].vocabulary)
     with contextlib.ExitStack() as claims:
         claimed = {}
         for run in work.runs:
             folder = RunFolder(work.folder / run.name, is_chief())
-            if claims.enter_context(folder.claimed()):
+            if claims.enter_context(folder.claim()):
                 claimed[folder] = run
             elif several_workers():
                 raise ValueError(f"Another process works on {folder.path}.")
@@ -129,14 +129,16 @@ def _train(runs, text, progress, after_epoch):
                 )
             trainer.calibrate()
         trainers[trainer] = folder
-    unfinished = [each.name for each in trainers if not each.finished]
+    unfinished = [trainer.name for trainer in trainers if not trainer.finished]
     if unfinished:
         seconds = sum(trainer.seconds_left for trainer in trainers)
-        scored = any(trainer.settings.training.bleu for trainer in trainers)
+        with_scores = any(
+            trainer.settings.training.bleu for trainer in trainers
+        )
         out = next(iter(runs)).path.parent
         progress.say(
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}"
-            f"{', then scoring' * scored}; the results go to {out}"
+            f"{', then scoring' * with_scores}; the results go to {out}"
         )
     errors = train_side_by_side(list(trainers), after_epoch)
     memory = {}
@@ -199,13 +201,15 @@ def _results(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     }
     # A training that ran out of time ended within an epoch, which does not count.
     if state.epoch and (training.average or training.best):
-        results |= _chosen(trainer, folder, progress)
+        results |= _measure_chosen_model(trainer, folder, progress)
     if state.epoch and training.bleu:
-        results |= _measured(trainer, folder, progress)
+        results |= _measure_model(trainer, folder, progress)
     return results
 
 
-def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
+def _measure_model(
+    trainer, folder: RunFolder, progress: Progress
+) -> dict[str, Any]:
     """Measures the prefix loss of both splits, and translations of the test split."""
     text, run = trainer.text, trainer.settings
     corpus = text.corpus
@@ -221,10 +225,10 @@ def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     )
     # In the batches of the log's validation losses.
     dev = evaluate(text.dev, None, batches=trainer.validation.batches())
-    translated = run.text.side == "both"
+    translates = run.text.side == "both"
     test = evaluate(
         text.test,
-        corpus.test.target if translated else None,
+        corpus.test.target if translates else None,
         language=corpus.target_language,
         words=text.test_words,
         metrics=scores.PAGE_METRICS,
@@ -233,12 +237,11 @@ def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     results = {
         "val_prefix_loss": dev.prefix.mean_of_batches,
         "val_prefix_loss_per_token": loss,
-        "val_prefix_seconds": dev.seconds["prefix"],
         "test_prefix_loss_per_token": test.prefix.per_token,
-        "test_by_length": _by_length(run, text, test),
+        "test_by_length": _results_by_length(run, text, test),
     }
     summary = f"{trainer.name}: prefix loss {loss:.3f} on the validation split"
-    if not translated:
+    if not translates:
         progress.say(f"{summary}, perplexity {math.exp(loss):.1f}")
         return results
     bleu = _bleu(test.scores)
@@ -251,34 +254,35 @@ def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
         "test_scores": test.scores,
-        "test_seconds": test.seconds["translation"],
         "examples": examples,
     }
 
 
-def _by_length(run, text, test: evaluation.Evaluation) -> list[dict[str, Any]]:
+def _results_by_length(
+    run, text, test: evaluation.Evaluation
+) -> list[dict[str, Any]]:
     """What each length of the test split shows, where training was short."""
-    short = run.text.train_tokens
-    if not short:
+    train_tokens = run.text.train_tokens
+    if not train_tokens:
         return []
     rows = []
     shortest = 1
-    for longest in (short, 2 * short, None):
-        chosen = text.test.between(shortest, longest or run.text.max_tokens)
+    for longest in (train_tokens, 2 * train_tokens, None):
+        indices = text.test.between(shortest, longest or run.text.max_tokens)
         shortest = (longest or 0) + 1
-        if not len(chosen):
+        if not len(indices):
             continue
-        tokens = text.test.tokens[1][chosen].sum()
+        tokens = text.test.tokens[1][indices].sum()
         row = {
             "longest": longest,
-            "sentences": len(chosen),
-            "prefix_loss_per_token": test.losses[chosen].sum() / tokens,
+            "sentences": len(indices),
+            "prefix_loss_per_token": test.losses[indices].sum() / tokens,
         }
         if test.translations:
-            words = [text.test_words[index] for index in chosen]
+            words = [text.test_words[index] for index in indices]
             results = scores.scores(
                 text.target_tokenizer,
-                [test.translations[index] for index in chosen],
+                [test.translations[index] for index in indices],
                 words,
                 text.corpus.target_language,
                 words,
@@ -289,7 +293,9 @@ def _by_length(run, text, test: evaluation.Evaluation) -> list[dict[str, Any]]:
     return rows
 
 
-def _chosen(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
+def _measure_chosen_model(
+    trainer, folder: RunFolder, progress: Progress
+) -> dict[str, Any]:
     """Measures the loss of the best model, or makes the mean of the last ones."""
     results: dict[str, Any] = {}
     if trainer.settings.training.average:
@@ -297,12 +303,12 @@ def _chosen(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
         if names:
             folder.save_model(trainer.model)
         results["averaged_models"] = names
-        what = f"mean of {', '.join(names) or 'no model but the last'}"
+        description = f"mean of {', '.join(names) or 'no model but the last'}"
     else:
         step = int(trainer.best.get("step", trainer.state.step))
         results["best_step"] = step
         results["stopped_early"] = trainer.out_of_patience
-        what = f"best model, that of step {step}"
+        description = f"best model, that of step {step}"
     # In the batches of the log's validation losses, which pages put it in place of.
     batches = trainer.validation.batches()
     model = load_model(folder.model)
@@ -310,7 +316,7 @@ def _chosen(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
         model, trainer.text.dev, batches=batches
     )
     progress.say(
-        f"{trainer.name}: the {what}, validation loss {loss.mean_of_batches:.3f}"
+        f"{trainer.name}: the {description}, validation loss {loss.mean_of_batches:.3f}"
     )
     return results | {
         "val_loss": loss.mean_of_batches,

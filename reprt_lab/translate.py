@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reprt.data.corpora.lines import decoded, read_lines
+from reprt.data.corpora.lines import decode_lines, read_lines
 from reprt.decoding.attention_maps import draw, draw_positions, write_page
 from reprt.decoding.run_folder import read_config
 from reprt.decoding.translator import AHEAD, Translation, Translator
@@ -29,7 +29,7 @@ def translate(
     if file:
         lines = read_lines(file)
     elif not sentences:
-        lines = decoded(sys.stdin.buffer, "standard input")
+        lines = decode_lines(sys.stdin.buffer, "standard input")
         if sys.stdin.isatty():
             # A user who types gets an answer to each line.
             ahead = 1
@@ -78,17 +78,19 @@ def draw_attention(
 def _text(number: int, translation: Translation, n_best: int) -> str:
     if n_best == 1:
         return translation.text
+    lines = []
     # An empty sentence has no alternatives.
-    best = translation.alternatives[:n_best] or [translation]
-    return "\n".join(f"{number}\t{one.score:.4f}\t{one.text}" for one in best)
+    for alternative in translation.alternatives[:n_best] or [translation]:
+        lines.append(f"{number}\t{alternative.score:.4f}\t{alternative.text}")
+    return "\n".join(lines)
 
 
 def _json(translation: Translation, n_best: int) -> str:
-    best = translation.alternatives[:n_best]
+    alternatives = translation.alternatives[:n_best]
     entry = {
         "source": translation.source,
         "translation": translation.text,
-        "alternatives": [dataclasses.asdict(one) for one in best],
+        "alternatives": list(map(dataclasses.asdict, alternatives)),
         "notes": translation.notes,
     }
     return json.dumps(entry, ensure_ascii=False)

@@ -8,11 +8,12 @@ from pathlib import Path
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.find import NothingFound, TextUnavailable, find
-from reprt.data.corpora.tables import TABLES, is_table
+from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.files import cache
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings
+from reprt_lab.folder import RunFolder
 from reprt_lab.recipe import ON_SEVERAL_TEXTS, Recipe, load_recipe
 
 # Overrides that the fallback, which has a text of its own, does not take.
@@ -28,7 +29,11 @@ class CorpusRuns:
     runs: Sequence[RunSettings]
     folder: Path
 
-    def encoded(self, progress: Progress) -> EncodedCorpus:
+    @property
+    def folders(self) -> list[RunFolder]:
+        return [RunFolder(self.folder / run.name) for run in self.runs]
+
+    def encode(self, progress: Progress) -> EncodedCorpus:
         """Encodes the text. Vocabularies are learnt unless they are in the cache."""
         settings, vocabulary = self.runs[0].text, self.runs[0].vocabulary
         text = encode(
@@ -63,13 +68,7 @@ def _own_text(settings: TextSettings) -> Corpus:
     train, dev, test = settings.own_files, settings.dev, settings.test
     columns: Sequence[str] = settings.columns
     one_side = len(train) == 1 and not is_table(train[0])
-    if one_side and settings.side != "target":
-        raise ValueError(
-            "Expected two files, one sentence per line, or a table whose name ends "
-            f"with {', '.join(TABLES)}. Received: {train[0]}. Only a language model "
-            "takes one file."
-        )
-    if one_side:
+    if one_side and settings.side == "target":
         # The same file stands for both sides, and no column is read.
         train, dev, test = 2 * train, 2 * dev, 2 * test
         columns = ("source", "target")
@@ -109,10 +108,10 @@ def find_work(
     if recipe.text.train or source not in ("auto", "embedded"):
         fallback = None
     if fallback is None:
-        return _work_on_pairs(recipe, only, out, progress)
+        return _find_work_on_pairs(recipe, only, out, progress)
     if source == "auto":
         try:
-            return _work_on_pairs(recipe, only, out, progress)
+            return _find_work_on_pairs(recipe, only, out, progress)
         except NothingFound as error:
             progress.say(
                 f"{error}\n\nTHE RECIPE {fallback!r} IS USED INSTEAD. ITS TEXT IS NOT "
@@ -130,10 +129,10 @@ def find_work(
     other = load_recipe(Path(fallback), overrides)
     if source == "embedded":
         progress.say(f"The recipe {fallback!r} is run, which has this text.")
-    return _work_on_pairs(other, only, out, progress)
+    return _find_work_on_pairs(other, only, out, progress)
 
 
-def _work_on_pairs(
+def _find_work_on_pairs(
     recipe: Recipe,
     only: Sequence[str],
     out: Path | None,
@@ -162,10 +161,10 @@ def _work_on_pairs(
                 f"{corpus.facts.repeated:,} are in the training text as well"
             )
         folder = _folder(recipe, corpus, out)
-        small = recipe.is_small(len(corpus.train))
-        if small:
+        is_small = recipe.is_small(len(corpus.train))
+        if is_small:
             progress.say("Settings: those of [small_text] of the recipe")
-        runs = recipe.runs(only, pair, small)
+        runs = recipe.runs(only, pair, is_small)
         work.append(CorpusRuns(recipe, corpus, runs, folder))
     if not work:
         raise missing[0]
@@ -174,8 +173,10 @@ def _work_on_pairs(
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
     # A page on many texts gathers the folders of all.
-    gathered = recipe.page_name in ON_SEVERAL_TEXTS or len(recipe.pairs) > 1
-    if out and not gathered:
+    on_several_texts = (
+        recipe.page_name in ON_SEVERAL_TEXTS or len(recipe.pairs) > 1
+    )
+    if out and not on_several_texts:
         return out
     # Its name tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`.
     name = re.sub(r"\(.*", "", corpus.name).strip().lower()

@@ -95,7 +95,7 @@ def test_runs_that_another_process_trains_are_no_success(
     shutil.copytree(finished / "out", out)
     (out / "repe" / "metrics.json").unlink()
     before = contents(out / "repe")
-    with RunFolder(out / "repe").claimed():
+    with RunFolder(out / "repe").claim():
         assert main(["train", *arguments(finished), "--out", str(out)]) == 2
     output = capsys.readouterr()
     reason = f"because another process works on them: {out / 'repe'}."
@@ -614,7 +614,7 @@ def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
 def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
     error = ModuleNotFoundError(f"No module named {name!r}", name=name)
     load = mock.Mock(side_effect=error)
-    monkeypatch.setattr("reprt_lab.audit.audit_named", load)
+    monkeypatch.setattr("reprt_lab.audit.audit_by_name", load)
     assert main(["audit", "run"]) == 2
     assert f"asked for the backend {name!r}, by KERAS_BACKEND" in told(capsys)
 

@@ -78,8 +78,8 @@ def test_notes_are_shown_if_loading_fails(end, seen):
         "import os, sys, types\n"
         "sys.modules['reprt'] = types.ModuleType('reprt')\n"  # whose import loads all
         "sys.modules['reprt'].__path__ = [sys.argv[1]]\n"
-        "from reprt.imports import quietly\n"
-        f"with quietly(): os.write(2, b'a note\\n'){end}\n"
+        "from reprt.imports import silence_imports\n"
+        f"with silence_imports(): os.write(2, b'a note\\n'){end}\n"
     )
     place = os.path.dirname(reprt.__file__)
     status, text = told("-c", script, place, TF_CPP_MIN_LOG_LEVEL="2")

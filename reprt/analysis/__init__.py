@@ -1,6 +1,6 @@
 """What a trained model knows: losses, scores, and whether it looks ahead."""
 
-from reprt.imports import lazily
+from reprt.imports import import_lazily
 
 _HOMES = {
     "Audit": "reprt.analysis.lookahead",
@@ -16,4 +16,4 @@ _HOMES = {
     "translation_scores": "reprt.analysis.evaluation",
 }
 __all__ = [*_HOMES]
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = import_lazily(__name__, _HOMES)

@@ -42,7 +42,7 @@ class Cost:
         return FLOPS * PASSES * self.parameters_without_tables * tokens
 
 
-COST_FIELDS = [each.name for each in dataclasses.fields(Cost)]
+COST_FIELDS = [field.name for field in dataclasses.fields(Cost)]
 
 
 def training_cost(model, split, epochs: float) -> Cost:
@@ -74,13 +74,14 @@ def parameters_without_tables(model) -> int:
     >>> (model.count_params() - parameters_without_tables(model)) / 100
     512.0
     """
-    other = type(model)(OTHER_SIZE, OTHER_SIZE, model.config)
-    other.build()
-    return sum(
-        math.prod(weight.shape)
-        for weight, of_other in zip(model.weights, other.weights, strict=True)
-        if weight.shape == of_other.shape
-    )
+    other_model = type(model)(OTHER_SIZE, OTHER_SIZE, model.config)
+    other_model.build()
+    pairs = zip(model.weights, other_model.weights, strict=True)
+    count = 0
+    for weight, other_weight in pairs:
+        if weight.shape == other_weight.shape:
+            count += math.prod(weight.shape)
+    return count
 
 
 def scientific(number: float) -> str:

@@ -1,10 +1,8 @@
 """How well a trained model predicts, with and without sight of what is to come."""
 
-import contextlib
 import dataclasses
 import functools
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
@@ -17,11 +15,12 @@ from reprt.bucketing import (
     shapes_are_costly,
 )
 from reprt.compilation import IDS, compiled
-from reprt.data.batching import BatchPlan, arrays, by_length
+from reprt.data.batching import BatchPlan, batches_by_length, padded_batch
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy
+from reprt.progress import ProgressCallback, ignore_progress
 
 BATCH_SIZE = 64
 
@@ -76,7 +75,7 @@ def teacher_forced_loss(
     crossentropy = MaskedCrossentropy()
 
     @functools.partial(compiled, model=model, signature=[IDS] * 3)
-    def sums(source, target, labels):
+    def sum_and_count(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
     total, tokens, weighted_means, length = 0.0, 0, 0.0, None
@@ -86,8 +85,8 @@ def teacher_forced_loss(
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
     for batch in batches:
-        (source, target), labels = arrays(split, batch, length)
-        loss, count = (float(each) for each in sums(source, target, labels))
+        (source, target), labels = padded_batch(split, batch, length)
+        loss, count = map(float, sum_and_count(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         weighted_means += len(labels) * loss / max(count, 1)
     return Loss(total, tokens, weighted_means / len(split))
@@ -97,7 +96,7 @@ def prefix_loss(
     model,
     split: EncodedSplit,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
     batches: Rows | None = None,
 ) -> Loss:
     """Returns the loss when the decoder is given only the tokens before each position.
@@ -116,10 +115,10 @@ def prefix_loss(
     losses, counts = _sentence_losses(model, split, batch_size, progress)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
-    return _split_loss(losses, counts, batches)
+    return _sum_losses(losses, counts, batches)
 
 
-def _split_loss(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
+def _sum_losses(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
     """Returns the loss of a split by the losses and tokens of its sentences."""
     means = [losses[rows].sum() / counts[rows].sum() for rows in batches]
     mean = float(np.average(means, weights=batches.lengths))
@@ -130,7 +129,7 @@ def log_probabilities(
     translator: Translator,
     split: EncodedSplit,
     batch_size: int = BATCH_SIZE,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> np.ndarray:
     """Returns log P(Y | X) of each sentence pair, the end included.
 
@@ -181,20 +180,22 @@ def _sentence_losses(model, split, batch_size, progress):
     equal = model.padding_matters
     side = split.source if equal else split.target
     done = 0
-    for batch in by_length([len(row) for row in side], batch_size, equal):
-        (source, inputs), labels = arrays(split, batch)
+    for batch in batches_by_length(
+        [len(row) for row in side], batch_size, equal
+    ):
+        (source, inputs), labels = padded_batch(split, batch)
         if costly and not equal:
             source = pad_to_bucket(source, model.longest_source)
         prefixes, capacity = start(source), room
-        for position, (ids, following) in enumerate(zip(inputs.T, labels.T)):
+        for position, (ids, next_ids) in enumerate(zip(inputs.T, labels.T)):
             if position == capacity:
                 more = capacity_increment(position, max_length, costly)
                 prefixes = model.extend(prefixes, more)
                 capacity += more
-            here = ops.convert_to_tensor(position, "int32")
-            loss, prefixes = step(ids, following, here, prefixes)
+            place = ops.convert_to_tensor(position, "int32")
+            loss, prefixes = step(ids, next_ids, place, prefixes)
             losses[batch] += ops.convert_to_numpy(loss)
-            counts[batch] += following != 0
+            counts[batch] += next_ids != 0
         done += len(batch)
         progress(f"prefix loss of {done}/{len(split)} sentences")
     return losses, counts
@@ -204,7 +205,7 @@ def translation_scores(
     translator: Translator,
     source: Sequence[np.ndarray],
     references: Sequence[str],
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
     language: str = "en",
     words: Sequence[str] | None = None,
     metrics: Sequence[Metric] = METRICS,
@@ -243,7 +244,6 @@ class Evaluation:
         teacher_forced: the loss given the whole reference; None if it was left out.
         translations: words joined by spaces, as the tokenizer decodes them.
         scores: those of the translations.
-        seconds: how long each part took.
     """
 
     prefix: Loss
@@ -251,7 +251,6 @@ class Evaluation:
     teacher_forced: Loss | None
     translations: Sequence[str]
     scores: Sequence[Score]
-    seconds: dict[str, float]
 
 
 def evaluate(
@@ -259,7 +258,7 @@ def evaluate(
     split: EncodedSplit,
     references: Sequence[str] | None,
     batches: Rows | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
     language: str = "en",
     words: Sequence[str] | None = None,
     metrics: Sequence[Metric] = METRICS,
@@ -278,32 +277,21 @@ def evaluate(
     model = translator.model
     if batches is None:
         batches = BatchPlan(split.lengths, BATCH_SIZE).batches()
-    seconds: dict[str, float] = {}
-    forced = None
+    forced_loss = None
     if teacher_forced:
-        with _timed("teacher_forced", seconds):
-            forced = teacher_forced_loss(model, split, batches=batches)
-    with _timed("prefix", seconds):
-        losses, counts = _sentence_losses(model, split, BATCH_SIZE, progress)
+        forced_loss = teacher_forced_loss(model, split, batches=batches)
+    losses, counts = _sentence_losses(model, split, BATCH_SIZE, progress)
+    prefix = _sum_losses(losses, counts, batches)
     translations: Sequence[str] = ()
     results: Sequence[Score] = ()
     if references is not None:
-        with _timed("translation", seconds):
-            translations, results = translation_scores(
-                translator,
-                split.source,
-                references,
-                progress,
-                language,
-                words,
-                metrics,
-            )
-    prefix = _split_loss(losses, counts, batches)
-    return Evaluation(prefix, losses, forced, translations, results, seconds)
-
-
-@contextlib.contextmanager
-def _timed(part: str, seconds: dict[str, float]) -> Iterator[None]:
-    start_time = time.monotonic()
-    yield
-    seconds[part] = round(time.monotonic() - start_time, 3)
+        translations, results = translation_scores(
+            translator,
+            split.source,
+            references,
+            progress,
+            language,
+            words,
+            metrics,
+        )
+    return Evaluation(prefix, losses, forced_loss, translations, results)

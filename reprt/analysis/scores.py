@@ -100,9 +100,11 @@ class Score(Settings):
 
 def on_corpus_tokens(scores: Iterable[Score]) -> dict[str, Score]:
     """Returns the scores on corpus tokens, which pages show, by the metric's name."""
-    return {
-        score.metric: score for score in scores if score.form == CORPUS_TOKENS
-    }
+    by_metric = {}
+    for score in scores:
+        if score.form == CORPUS_TOKENS:
+            by_metric[score.metric] = score
+    return by_metric
 
 
 def tokenizer_of(language: str) -> str:
@@ -163,7 +165,7 @@ def scores(
     words = tokenizer.words(references) if words is None else words
     # An unknown word is never right.
     words = [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
-    plain = [tokenizer.as_written(text) for text in translations]
+    plain = [tokenizer.detokenize(text) for text in translations]
     results = []
     for form, hypotheses, reference_texts, tokens, lowercase in (
         (CORPUS_TOKENS, translations, words, word_tokenizer, False),

@@ -1,6 +1,6 @@
 """Sources of text, vocabularies and batches."""
 
-from reprt.imports import lazily
+from reprt.imports import import_lazily
 
 _HOMES = {
     "BPESettings": "reprt.data.tokenizers.bpe",
@@ -15,4 +15,4 @@ _HOMES = {
     "training_order": "reprt.data.batching",
 }
 __all__ = [*_HOMES]
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = import_lazily(__name__, _HOMES)

@@ -14,7 +14,7 @@ from reprt.data.rows import Rows
 POOL = 100
 
 
-def by_length(lengths, batch_size, equal=False) -> Iterator[np.ndarray]:
+def batches_by_length(lengths, batch_size, equal=False) -> Iterator[np.ndarray]:
     """Yields the indices of batches, the shortest first; if `equal`, of one length."""
     order = np.argsort(lengths, kind="stable")
     groups = [order]
@@ -26,7 +26,7 @@ def by_length(lengths, batch_size, equal=False) -> Iterator[np.ndarray]:
             yield group[start : start + batch_size]
 
 
-def padded(rows, length=None) -> np.ndarray:
+def pad_rows(rows, length=None) -> np.ndarray:
     """Returns rows of ids as one array, by default as long as the longest of them."""
     if length is None:
         length = max(map(len, rows), default=0)
@@ -57,11 +57,11 @@ def bucketed_order(lengths, batch_size, seed, epoch) -> np.ndarray:
         # A slice is a view, so sorting it sorts its part of the batches.
         pool = batches[start : start + POOL * batch_size]
         pool[:] = pool[np.argsort(lengths[pool], kind="stable")]
-    mixed = generator.permutation(batches.reshape(count, batch_size))
-    return np.concatenate([mixed.ravel(), rest])
+    shuffled = generator.permutation(batches.reshape(count, batch_size))
+    return np.concatenate([shuffled.ravel(), rest])
 
 
-def _sizes(count, batch_size):
+def _batch_sizes(count, batch_size):
     """The sizes of the batches of `count` sentences; the last may be smaller."""
     starts = np.arange(0, count, batch_size)
     return np.diff(np.append(starts, count))
@@ -111,8 +111,8 @@ class BatchPlan:
         if self.name == "tokens" and epoch is not None:
             # A different stream from the order of the sentences.
             generator = np.random.default_rng((self.seed, epoch, 1))
-            mixed = generator.permutation(self.steps)
-            batches = Rows.of([batches[number] for number in mixed])
+            order = generator.permutation(self.steps)
+            batches = Rows.of([batches[number] for number in order])
         start = batches.splits[skip]
         return Rows(batches.ids[start:], batches.lengths[skip:])
 
@@ -132,7 +132,7 @@ class BatchPlan:
     def _counts(self) -> np.ndarray:
         """The number of sentences of each batch, before batches are mixed."""
         if self.name == "sentences":
-            return _sizes(len(self.lengths), self.size)
+            return _batch_sizes(len(self.lengths), self.size)
         counts, start = [], 0
         for end, length in enumerate(np.sort(self.lengths).tolist()):
             # This sentence would be the longest of the batch.
@@ -144,7 +144,7 @@ class BatchPlan:
         return np.array(counts, int)
 
 
-def arrays(split, indices, room=None):
+def padded_batch(split, indices, room=None):
     """Returns sentences of these indices as `batches` does.
 
     Each side is padded to its own longest or, with `room`, both to what that makes of
@@ -159,8 +159,8 @@ def arrays(split, indices, room=None):
     length = None
     if room is not None:
         length = room(max(map(len, source + inputs), default=0))
-    sides = padded(source, length), padded(inputs, length)
-    return sides, padded(labels, length)
+    sides = pad_rows(source, length), pad_rows(inputs, length)
+    return sides, pad_rows(labels, length)
 
 
 def batches(split: EncodedSplit, batch_size: int, order=None):
@@ -181,7 +181,9 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
     [[5, 3, 0], [5, 6, 3]]
     """
     order = np.arange(len(split)) if order is None else np.asarray(order)
-    return planned_batches(split, Rows(order, _sizes(len(order), batch_size)))
+    return planned_batches(
+        split, Rows(order, _batch_sizes(len(order), batch_size))
+    )
 
 
 def planned_batches(split: EncodedSplit, plan: Rows):
@@ -189,7 +191,7 @@ def planned_batches(split: EncodedSplit, plan: Rows):
     import tensorflow as tf
 
     def gather(indices):
-        return tf.nest.flatten(arrays(split, indices))
+        return tf.nest.flatten(padded_batch(split, indices))
 
     def batch(indices):
         tensors = tf.numpy_function(gather, [indices], [tf.int32] * 3)

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import json
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from reprt.data.tokenizers.tokenizer import (
     name_of,
 )
 from reprt.files import make_once, read_json, write_text
-from reprt.progress import counted
+from reprt.progress import ProgressCallback, ignore_progress, report_progress
 
 # It changes whenever text becomes other ids, or their file another.
 _IDS_VERSION = 4
@@ -152,7 +152,7 @@ def encode(
     vocabulary: VocabularySettings,
     max_tokens: int,
     cache: Path | str,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> EncodedCorpus:
     """Learns both vocabularies on the training text and encodes every split.
 
@@ -169,18 +169,18 @@ def encode(
     """
     cache = Path(cache)
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
-    rows = functools.partial(_rows, cache / "ids", progress)
+    encode_once = functools.partial(_encode_once, cache / "ids", progress)
 
-    def encoded(name):
+    def encode_split(name):
         split = getattr(corpus, name)
         return EncodedSplit(
-            rows(f"{name} source", split.source, source, max_tokens),
-            rows(f"{name} target", split.target, target, max_tokens + 1),
+            encode_once(f"{name} source", split.source, source, max_tokens),
+            encode_once(f"{name} target", split.target, target, max_tokens + 1),
         )
 
     # Kept with the ids, because to encode needs TensorFlow.
-    references = rows("references", corpus.test.target, target)
-    train, dev, test = map(encoded, SPLITS)
+    references = encode_once("references", corpus.test.target, target)
+    train, dev, test = map(encode_split, SPLITS)
     text = EncodedCorpus(corpus, source, target, train, dev, test, references)
     if target.keeps_case:
         return text
@@ -197,21 +197,21 @@ def _lost_words(folder, progress, sentences, tokenizer) -> float:
         counts: collections.Counter[str] = collections.Counter()
         for chunk in chunks(sentences):
             counts.update(" ".join(chunk).lower().split())
-        lost = 0
+        lost_count = 0
         for words in chunks(counts):
-            for word, other in zip(words, tokenizer.words(words)):
+            for word, written_word in zip(words, tokenizer.words(words)):
                 # A tokenizer may part a word at its punctuation.
                 whole = unicodedata.normalize("NFC", word)
-                if other.replace(" ", "") != whole:
-                    lost += counts[word]
-        share = lost / max(1, counts.total())
+                if written_word.replace(" ", "") != whole:
+                    lost_count += counts[word]
+        share = lost_count / max(1, counts.total())
         write_text(path, json.dumps(share))
 
     make_once(path, write, progress)
     return read_json(path)
 
 
-def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
+def _encode_once(folder, progress, part, sentences, tokenizer, max_tokens=None):
     """Returns the ids of sentences, from a folder that keeps them."""
     settings = f"{_IDS_VERSION} {tokenizer.digest()} {max_tokens}"
     path = folder / f"{name_of(settings, sentences)}.ids"
@@ -219,7 +219,9 @@ def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
     def write(path):
         chunks = tokenizer.encode_chunks(sentences, max_tokens)
         work = f"tokenising {part}"
-        write_rows(counted(chunks, len(sentences), work, progress), path)
+        write_rows(
+            report_progress(chunks, len(sentences), work, progress), path
+        )
 
     make_once(path, write, progress)
     return read_rows(path)

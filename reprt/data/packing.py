@@ -1,5 +1,6 @@
 """From padded batches to packed ones, so that little work is done on padding."""
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -92,19 +93,25 @@ def _cheapest_sizes(keys) -> tuple:
     """
     ends = np.linspace(0, len(keys), SIXTEENTHS + 1).astype(int)
     widths = _width(np.append(0, np.sort(keys))[ends])
-    # A group begins after some sixteenth, the row, and ends with another.
-    sizes = ends - ends[:, None]
-    costs = np.where(sizes < 0, np.inf, sizes * widths * (widths + TOKEN_COST))
-    least, begins = costs[0], []
-    for _ in range(GROUPS - 1):
-        totals = least[:, None] + costs
-        begins.append(totals.argmin(0))
-        least = totals.min(0)
-    bounds = [SIXTEENTHS]
-    for begin in reversed(begins):
-        bounds.append(begin[bounds[-1]])
-    cuts = ends[[0, *reversed(bounds)]]
-    return tuple(np.diff(cuts).tolist())
+    # A row for each way to cut sixteen sixteenths into groups.
+    bounds = _group_bounds()
+    sizes = np.diff(ends[bounds])
+    group_widths = widths[bounds[:, 1:]]
+    costs = sizes * group_widths * (group_widths + TOKEN_COST)
+    return tuple(sizes[costs.sum(1).argmin()].tolist())
+
+
+@functools.cache
+def _group_bounds() -> np.ndarray:
+    """Returns all bounds of groups, in sixteenths, those of later ends last."""
+    inner = itertools.combinations_with_replacement(
+        range(SIXTEENTHS + 1), GROUPS - 1
+    )
+    # Of equally cheap ways, that whose last group is the largest stands first.
+    ways = sorted(inner, key=lambda bounds: bounds[::-1])
+    edges = np.pad(ways, ((0, 0), (1, 1)))
+    edges[:, -1] = SIXTEENTHS
+    return edges
 
 
 def _groups(keys, sizes):
@@ -130,7 +137,11 @@ def _numbers(shapes):
     return np.array(list(map(keras.tree.flatten, shapes)))
 
 
-def fitting(batch: Sequence[Lengths], shapes: Sequence[Shape], layout) -> Shape:
+def first_fitting_shape(
+    batch: Sequence[Lengths],
+    shapes: Sequence[Shape],
+    layout,
+) -> Shape:
     """Returns the first shape that a batch can have, the `Lengths` of each device."""
     for shape in shapes:
         if all(_fits(lengths, shape, layout) for lengths in batch):
@@ -148,7 +159,7 @@ def _fits(lengths, shape, layout):
     return (smallest <= numbers).all()
 
 
-def few_shapes(
+def choose_shapes(
     batches: Sequence[Sequence[Lengths]],
     layout,
     text: Lengths | None = None,
@@ -167,14 +178,17 @@ def few_shapes(
     halvings = np.log2(longest.max() / longest).astype(int)
     halvings = halvings.clip(max=MOST_SHAPES - 1)
     sizes = _sizes(batches)
+    numbers = []
     if np.median(halvings) > 0:
-        numbers = []
         for number in np.unique(halvings)[::-1]:
             similar = list(itertools.compress(batches, halvings == number))
-            numbers.append(_largest(similar, layout, _sizes(similar)))
+            numbers.append(_largest_numbers(similar, layout, _sizes(similar)))
     else:
-        largest = [_largest([batch], layout, sizes) for batch in batches]
-        numbers = [_covering(np.array(largest), share) for share in SHARES]
+        largest = []
+        for batch in batches:
+            largest.append(_largest_numbers([batch], layout, sizes))
+        for share in SHARES:
+            numbers.append(_limits_of_share(np.array(largest), share))
     if text is not None:
         last = _numbers([_shape_of_any(text, sizes, layout)])
         numbers = [*numbers[: MOST_SHAPES - 1], last[0]]
@@ -197,14 +211,14 @@ def _sizes(batches):
     return rows - half, half - quarter, quarter - longest, longest
 
 
-def _largest(batches, layout, sizes):
+def _largest_numbers(batches, layout, sizes):
     """The numbers of a shape that holds all of the batches."""
     shares = itertools.chain.from_iterable(batches)
     shapes = [lengths.shape(layout, sizes) for lengths in shares]
     return _numbers(shapes).max(0)
 
 
-def _covering(numbers, share):
+def _limits_of_share(numbers, share):
     """Numbers that a share of the rows do not exceed, as low as one quantile allows."""
     for quantile in np.linspace(share, 1, 21):
         limits = np.quantile(numbers, quantile, axis=0, method="higher")
@@ -234,17 +248,24 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         epochs = map(plan.batches, range(EPOCHS) if training else [None])
         all_batches = itertools.chain.from_iterable(epochs)
         sample = itertools.islice(all_batches, MOST_BATCHES)
-    batches = [shares(sides, indices, devices)[1] for indices in sample]
-    return few_shapes(batches, layout, text)
+    batches = []
+    for indices in sample:
+        _, lengths = deal_to_devices(sides, indices, devices)
+        batches.append(lengths)
+    return choose_shapes(batches, layout, text)
 
 
-def shares(sides, indices, devices):
+def deal_to_devices(sides, indices, devices):
     """Deals sentences of all lengths to devices: the indices and `Lengths` of each."""
     source, target = sides
     longest = np.maximum(source[indices], target[indices])
-    ordered = indices[np.argsort(longest, kind="stable")]
-    rows = [ordered[device::devices] for device in range(devices)]
-    return rows, [Lengths(source[share], target[share]) for share in rows]
+    order = indices[np.argsort(longest, kind="stable")]
+    rows, lengths = [], []
+    for device in range(devices):
+        share = order[device::devices]
+        rows.append(share)
+        lengths.append(Lengths(source[share], target[share]))
+    return rows, lengths
 
 
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
@@ -260,8 +281,8 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
         sample_weight: weights of sentences, `(batch,)` or `(batch, 1)`, or of labels,
             `(batch, targets)`. None for none.
         layout: `"sides"` or `"sequence"`. Defaults to `"sides"`.
-        shapes: those that the arrays may have, such as `few_shapes` returns; the first
-            that fits is taken. None for the batch's own.
+        shapes: those that the arrays may have, such as `choose_shapes` returns; the
+            first that fits is taken. None for the batch's own.
 
     Returns:
         `(source_ids, target_ids, source_packing, target_packing), labels` or, as a
@@ -289,14 +310,14 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     sides = inputs if isinstance(inputs, list | tuple) else [inputs]
     if len(sides) != 2:
         raise ValueError(f"{EXPECTED} Received: {len(sides)} inputs.")
-    arrays = list(map(_checked, (*sides, labels)))
+    arrays = list(map(_as_ids_or_tensor, (*sides, labels)))
     # A tensor of TensorFlow that has no value yet belongs to a graph.
     in_graph = hasattr(arrays[-1], "graph")
     if sample_weight is not None:
         arrays.append(sample_weight)
     if in_graph:
-        return _in_graph(arrays, layout, shapes)
-    return lay_out(*map(np.asarray, arrays), layout=layout, shapes=shapes)
+        return _pack_in_graph(arrays, layout, shapes)
+    return pack_arrays(*map(np.asarray, arrays), layout=layout, shapes=shapes)
 
 
 def packed(batches, layout="sides", strategy=None):
@@ -360,10 +381,10 @@ def _shapes_of_dataset(batches, layout):
     source, target, columns = zip(*sample)
     widest = tuple(np.max(columns, axis=0))
     text = Lengths(np.concatenate(source), np.concatenate(target), widest)
-    return few_shapes([[lengths] for lengths in sample], layout, text)
+    return choose_shapes([[lengths] for lengths in sample], layout, text)
 
 
-def _checked(ids):
+def _as_ids_or_tensor(ids):
     """Returns nested lists as an array, and arrays and tensors as they are."""
     if isinstance(ids, list | tuple):
         return as_ids(ids)
@@ -375,18 +396,21 @@ def _checked(ids):
     return ids
 
 
-def _in_graph(arrays, layout, shapes):
+def _pack_in_graph(arrays, layout, shapes):
     """Packs by NumPy, in the midst of TensorFlow's graph."""
     import tensorflow as tf
 
     def flat(*arrays):
-        return tf.nest.flatten(lay_out(*arrays, layout=layout, shapes=shapes))
+        return tf.nest.flatten(
+            pack_arrays(*arrays, layout=layout, shapes=shapes)
+        )
 
     # What a batch of one token gives has the same structure, dtypes and ranks.
-    ones = [
-        np.ones([1] * len(array.shape), array.dtype.name) for array in arrays
-    ]
-    example = lay_out(*ones, layout=layout)
+    ones = []
+    for array in arrays:
+        shape = [1] * len(array.shape)
+        ones.append(np.ones(shape, array.dtype.name))
+    example = pack_arrays(*ones, layout=layout)
     examples = tf.nest.flatten(example)
     dtypes = [array.dtype for array in examples]
     tensors = tf.numpy_function(flat, arrays, dtypes)
@@ -412,27 +436,29 @@ def _masks(source, target, labels):
     return source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
 
 
-def lay_out(source, target, labels, *weights, layout, shapes=None):
+def pack_arrays(source, target, labels, *weights, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
     lengths = _lengths(source, target, labels)
     if shapes:
-        shape = fitting([lengths], shapes, layout)
+        shape = first_fitting_shape([lengths], shapes, layout)
     else:
         shape = lengths.shape(layout)
     rows = sum(shape.sizes)
-    source_shape, target_shape = ((rows, size) for size in shape.columns)
-    label_arrays = [labels]
+    source_columns, target_columns = shape.columns
+    target_shape = rows, target_columns
+    label_arrays = [_enlarged(labels, target_shape)]
     for weight in weights:
         # A weight of a sentence is that of all of its labels.
         weight = weight[:, None] if weight.ndim == 1 else weight
-        label_arrays.append(np.broadcast_to(weight, labels.shape))
-    label_arrays = [_filled_up(array, target_shape) for array in label_arrays]
-    source = _filled_up(source, source_shape)
-    target = _filled_up(target, target_shape)
+        weight = np.broadcast_to(weight, labels.shape)
+        label_arrays.append(_enlarged(weight, target_shape))
+    source = _enlarged(source, (rows, source_columns))
+    target = _enlarged(target, target_shape)
     if layout is None:
         return (source, target), *label_arrays
     masks = _masks(source, target, label_arrays[0])
-    lengths = Lengths(*(mask.sum(1) for mask in masks))
+    source_mask, target_mask = masks
+    lengths = Lengths(source_mask.sum(1), target_mask.sum(1))
     groups = _groups(lengths.keys(layout), shape.sizes)
     packings: list[Any] = []
     if layout == "sides":
@@ -443,29 +469,30 @@ def lay_out(source, target, labels, *weights, layout, shapes=None):
         packings.append(
             _packing(groups, ids, mask, shape.tokens[2], shape.widths[0])
         )
-        packings.append(_sides(mask, source.shape[1], shape.tokens))
+        packings.append(_sides_of_sequence(mask, source.shape[1], shape.tokens))
     packed = shape.tokens[1]
-    outputs = [
-        _filled_up(array[masks[1]], packed)[None] for array in label_arrays
-    ]
+    outputs = []
+    for array in label_arrays:
+        tokens = array[target_mask]
+        outputs.append(_enlarged(tokens, packed)[None])
     return (source, target, *packings), *outputs
 
 
-def _filled_up(array, shape, filler=0):
+def _enlarged(array, shape, filler=0):
     """Returns an array of a larger shape, with a filler after the array's numbers."""
     larger = np.full(shape, filler, array.dtype)
     larger[tuple(map(slice, array.shape))] = array
     return larger
 
 
-def _sides(mask, source_columns, tokens) -> Sides:
+def _sides_of_sequence(mask, source_columns, tokens) -> Sides:
     """Which tokens of a packed sequence are of either side."""
     _, columns = np.nonzero(mask)
     in_target = columns >= source_columns
     source = np.flatnonzero(~in_target).astype("int32")
     target = np.flatnonzero(in_target).astype("int32")
     return Sides(
-        _filled_up(source, tokens[0], -1), _filled_up(target, tokens[1], -1)
+        _enlarged(source, tokens[0], -1), _enlarged(target, tokens[1], -1)
     )
 
 
@@ -482,25 +509,25 @@ def _packing(groups, ids, mask, packed, widths) -> Packing:
     rows, _ = np.nonzero(mask)
     tokens = np.flatnonzero(mask)
     # Nothing attends to what fills up.
-    attended = _filled_up(ids.ravel()[tokens] > PAD_ID, packed, False)
+    is_attended = _enlarged(ids.ravel()[tokens] > PAD_ID, packed, False)
     lengths = mask.sum(1)
     # Where each sentence begins among the packed tokens.
     offsets = np.cumsum(lengths) - lengths
     columns = np.arange(len(tokens)) - offsets[rows]
     starts, row_widths = np.zeros((2, len(mask)), int)
-    slots, real, start = [], [], 0
+    slots, real_slots, start = [], [], 0
     for group, width in zip(groups, widths, strict=True):
         column = np.arange(width)
-        filled = column < lengths[group, None]
-        token = np.where(filled, offsets[group, None] + column, packed - 1)
+        is_token = column < lengths[group, None]
+        token = np.where(is_token, offsets[group, None] + column, packed - 1)
         slots.append(token.astype("int32"))
-        real.append(attended[token])
+        real_slots.append(is_attended[token])
         starts[group] = start + width * np.arange(len(group))
         row_widths[group] = width
         start += token.size
 
     def packed_numbers(numbers, filler):
-        return _filled_up(numbers.astype("int32"), packed, filler)
+        return _enlarged(numbers.astype("int32"), packed, filler)
 
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # last row. It gives and gets nothing there.
@@ -512,5 +539,5 @@ def _packing(groups, ids, mask, packed, widths) -> Packing:
         widths=packed_numbers(row_widths[rows], width),
         columns=packed_numbers(columns, width - 1),
         slots=tuple(slots),
-        real=tuple(real),
+        real=tuple(real_slots),
     )

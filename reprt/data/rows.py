@@ -41,19 +41,19 @@ class Rows(Sequence[np.ndarray]):
         """Yields all rows, a number at a time, and keeps none of them in memory."""
         lengths = self.lengths
         for start in range(0, len(self), PART):
-            some = lengths[start : start + PART]
-            first, last = self.splits[[start, start + len(some)]]
-            yield Rows(self.ids[first:last], some)
+            part_lengths = lengths[start : start + PART]
+            first, last = self.splits[[start, start + len(part_lengths)]]
+            yield Rows(self.ids[first:last], part_lengths)
             if self._memory is not None:
                 self._memory.madvise(mmap.MADV_DONTNEED)
 
     def only(self, indices: np.ndarray) -> "Rows":
         """Returns the rows of these indices."""
         lengths = self.lengths[indices]
-        chosen = Rows(np.empty(lengths.sum(), "int32"), lengths)
+        rows = Rows(np.empty(lengths.sum(), "int32"), lengths)
         for new, old in enumerate(indices.tolist()):
-            chosen[new][:] = self[old]
-        return chosen
+            rows[new][:] = self[old]
+        return rows
 
     def __len__(self):
         return len(self.splits) - 1

@@ -1,7 +1,7 @@
 """From a trained model to translations."""
 
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
-from reprt.imports import lazily
+from reprt.imports import import_lazily
 
 _HOMES = {
     "AttentionMaps": "reprt.decoding.attention_maps",
@@ -13,4 +13,4 @@ _HOMES = {
     "write_page": "reprt.decoding.attention_maps",
 }
 __all__ = ["BeamSearch", "Hypothesis", *_HOMES]
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = import_lazily(__name__, _HOMES)

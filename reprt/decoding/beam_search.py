@@ -17,7 +17,7 @@ from keras.tree import map_structure
 from reprt.bucketing import capacity_increment, pad_to_bucket, shapes_are_costly
 from reprt.compilation import IDS, compiled
 from reprt.constants import PAD_ID
-from reprt.data.batching import by_length, padded
+from reprt.data.batching import batches_by_length, pad_rows
 from reprt.fixed import Fixed
 from reprt.layers.dtypes import indices
 from reprt.layers.masks import as_ids, check_vocabulary
@@ -229,10 +229,10 @@ class BeamSearch(Fixed):
         # Where padding counts, a translation must not depend on the rest of its batch.
         equal = self.model.padding_matters
         lengths = [len(ids) for ids in source]
-        batches = list(by_length(lengths, batch_size, equal))
+        batches = list(batches_by_length(lengths, batch_size, equal))
 
         def search(indices):
-            return self(padded([source[index] for index in indices]))
+            return self(pad_rows([source[index] for index in indices]))
 
         # One search leaves cores idle on TensorFlow.
         threads = 2 if keras.backend.backend() == "tensorflow" else 1

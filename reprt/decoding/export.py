@@ -56,7 +56,9 @@ class ExportedTranslator(tf.Module):
         best = search.best(beams)
         # What follows the end is padding, which has no words.
         is_word = tf.logical_and(best != self._target.end_id, best != PAD_ID)
-        return self._target.graph_write(tf.ragged.boolean_mask(best, is_word))
+        return self._target.graph_detokenize(
+            tf.ragged.boolean_mask(best, is_word)
+        )
 
 
 def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:

@@ -7,7 +7,7 @@ from keras import ops
 
 from reprt.compilation import compiled
 from reprt.constants import PAD_ID, START_ID, UNKNOWN_ID
-from reprt.data.batching import padded
+from reprt.data.batching import pad_rows
 from reprt.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -71,7 +71,7 @@ def sample(
     random = np.random.default_rng(seed)
     step = compiled(model.step, model)
     capacity = max(min(max_tokens, model.longest_target), longest)
-    ids = padded(prompt_ids, capacity)
+    ids = pad_rows(prompt_ids, capacity)
     forbidden_ids = [PAD_ID, UNKNOWN_ID, START_ID, tokenizer.start_id]
     no_source = np.zeros((len(ids), 0), "int32")
     memory = model.encode(no_source, training=False)
@@ -93,4 +93,4 @@ def sample(
     # A prompt may be longer than `max_tokens`, and other sentences are not.
     ends = np.maximum(lengths, max_tokens)
     sentences = [row[:end] for row, end in zip(ids, ends)]
-    return [tokenizer.as_written(text) for text in tokenizer.decode(sentences)]
+    return [tokenizer.detokenize(text) for text in tokenizer.decode(sentences)]

@@ -179,7 +179,7 @@ class Translator(Fixed):
         """Returns the ids of sentence pairs, cut as in training."""
         source = self.source_tokenizer.encode(list(_strings(sources)))
         target = self.target_tokenizer.encode(list(_strings(targets)))
-        check_aligned(source, target, "sources and targets")
+        check_aligned(len(source), len(target), "sources and targets")
         return EncodedSplit(
             [ids[: self.max_tokens] for ids in source],
             [ids[: self.max_tokens + 1] for ids in target],
@@ -235,7 +235,7 @@ class Translator(Fixed):
         [text] = tokenizer.decode([hypothesis.ids])
         return Alternative(
             **vars(hypothesis),
-            text=tokenizer.as_written(text),
+            text=tokenizer.detokenize(text),
             tokens=tokenizer.pieces(hypothesis.ids),
         )
 

@@ -10,12 +10,12 @@ from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from reprt.compilation import enable_compilation_cache
-from reprt.data.batching import BatchPlan, arrays
+from reprt.data.batching import BatchPlan, padded_batch
 from reprt.data.packing import (
-    fitting,
-    lay_out,
+    deal_to_devices,
+    first_fitting_shape,
+    pack_arrays,
     plan_shapes,
-    shares,
 )
 from reprt.training.backend import Backend, seed_variables
 from reprt.training.objective import Sums
@@ -108,13 +108,15 @@ class JaxBackend(Backend):
             shapes = plan_shapes(plan, sides, layout, count, training)
             self._shapes[key] = sides, shapes
         sides, shapes = self._shapes[key]
-        rows, lengths = shares(sides, indices, count)
-        shape = fitting(lengths, shapes, layout)
+        rows, lengths = deal_to_devices(sides, indices, count)
+        shape = first_fitting_shape(lengths, shapes, layout)
         parts = []
         for share in rows:
-            (source, target), labels = arrays(split, share)
+            (source, target), labels = padded_batch(split, share)
             parts.append(
-                lay_out(source, target, labels, layout=layout, shapes=[shape])
+                pack_arrays(
+                    source, target, labels, layout=layout, shapes=[shape]
+                )
             )
         batch = jax.tree.map(lambda *part: np.concatenate(part), *parts)
         return shape, jax.device_put(batch, self._sharded)

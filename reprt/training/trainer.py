@@ -15,7 +15,7 @@ import keras
 from reprt import termination
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedCorpus
-from reprt.imports import quietly
+from reprt.imports import silence_imports
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
@@ -143,7 +143,7 @@ class Trainer:
         self._backend = backend(training.deterministic)
         # Every model starts from its own seed, whatever was built before it. To set it,
         # Keras loads TensorFlow, whatever the backend.
-        with quietly():
+        with silence_imports():
             keras.utils.set_random_seed(training.seed)
         with self._backend.scope():
             self.model = make(

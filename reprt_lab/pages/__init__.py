@@ -46,15 +46,15 @@ def write_page(
     settings = page_settings(folder, texts, name)
     frozen = (folder / RUNS).exists() or (folder / SELECTION).exists()
     if frozen and out == folder:
-        usual = page_settings(folder, texts).name
-        if settings.name != usual:
+        page_name = page_settings(folder, texts).name
+        if settings.name != page_name:
             raise ValueError(
-                f"{folder} is a frozen experiment, whose page is {usual!r}. Received: "
-                f"--name {settings.name}. `name` in its {PAGE_SETTINGS} chooses "
-                "another."
+                f"{folder} is a frozen experiment, whose page is {page_name!r}. "
+                f"Received: --name {settings.name}. `name` in its {PAGE_SETTINGS} "
+                "chooses another."
             )
-    several = settings.name in ON_SEVERAL_TEXTS
-    if not several and len(texts) > 1:
+    takes_texts = settings.name in ON_SEVERAL_TEXTS
+    if not takes_texts and len(texts) > 1:
         raise ValueError(
             f"Expected the runs in {folder} to be on the same text, with the same "
             f"vocabularies. Those of {texts[0][0].name} and {texts[1][0].name} differ."
@@ -71,14 +71,14 @@ def write_page(
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
         "unfinished": left_out("Not finished", unfinished),
-        **module.page_values(texts if several else runs, settings, out),
+        **module.page_values(texts if takes_texts else runs, settings, out),
     }
     text = notes(folder)
     title, _, rest = text.partition("\n\n")
-    headed = title.startswith("# ")
-    values["notes"] = rest if headed else text
+    has_title = title.startswith("# ")
+    values["notes"] = rest if has_title else text
     page = fill(str(settings.name), **values)
-    if headed:
+    if has_title:
         page = title + page[page.index("\n") :]
     path = out / f"{settings.name}.md"
     write_text(path, page + "\n")

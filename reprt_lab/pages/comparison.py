@@ -10,7 +10,7 @@ from reprt_lab.pages.frame import (
     Group,
     difference,
     group_of,
-    grouped,
+    group_runs,
     groups_table,
     mean,
     parameters,
@@ -32,7 +32,7 @@ COLUMNS = {
 
 def page_values(runs, settings, out):
     table = runs_table(run for run in runs if run.finished)
-    groups = sorted(grouped(table), key=order)
+    groups = sorted(group_runs(table), key=order)
     if groups:
         _draw(groups, out / "comparison.png")
     sections = []

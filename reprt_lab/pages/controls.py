@@ -35,50 +35,38 @@ def page_values(texts, settings, out):
     models = {(group.run.model, group.run.text): group for group in groups}
     rows = []
     for name, other in settings.comparisons:
-        rows += _compared(models, name, other)
+        rows += _compare(models, name, other)
     return {
         "comparisons": markdown(rows, 3),
         "seeds": groups_table(groups, COLUMNS),
     }
 
 
-def _compared(models, name: str, other: str) -> list[dict[str, str]]:
+def _compare(models, name: str, other: str) -> list[dict[str, str]]:
     """The rows of two models, one for each text on which both were run."""
     rows, p_values = [], []
     for (model, text), group in models.items():
         against = models.get((other, text))
         if model == name and against is not None:
             losses = group.differences(against, LOSS)
-            bleus = group.differences(against, BLEU)
+            loss, p_value = difference_and_p_value(losses, 3)
+            bleu, _ = difference_and_p_value(
+                group.differences(against, BLEU), 1
+            )
             row = {
                 "model": label(group),
                 "against": label(against),
                 "text": corpus(group),
                 "seeds": str(len(losses)),
-                "prefix loss": _with_interval(losses, 3),
-                "BLEU": _with_interval(bleus, 1),
+                "prefix loss": loss,
+                "BLEU": bleu,
             }
             rows.append(row)
-            p_values.append(student(losses)[0])
+            p_values.append(p_value)
     for row, p in zip(rows, holm(p_values)):
         if not math.isnan(p):
             row["p"] = f"{p:.3f}" if p >= 0.0005 else "below 0.001"
     return rows
-
-
-def student(differences: Sequence[float]) -> tuple[float, float, float]:
-    """Returns the p-value of Student's paired test, and the mean's 95 % interval.
-
-    All are NaN with less than two seeds.
-
-    >>> [round(number, 3) for number in student([0.1, 0.2, 0.3])]
-    [0.074, -0.048, 0.448]
-    """
-    if len(differences) < 2:
-        return math.nan, math.nan, math.nan
-    test = stats.ttest_1samp(differences, 0)
-    bounds = test.confidence_interval()
-    return float(test.pvalue), float(bounds.low), float(bounds.high)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -95,13 +83,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected.reindex(range(len(p_values))).tolist()
 
 
-def _with_interval(differences: pd.Series, digits: int) -> str:
-    """A difference's mean and, of several seeds, its interval."""
+def difference_and_p_value(
+    differences: pd.Series,
+    digits: int,
+) -> tuple[str, float]:
+    """Returns a mean with its 95 % interval, and the p-value of Student's paired test.
+
+    Less than two seeds have no interval, and NaN in the place of the p-value.
+
+    >>> text, p_value = difference_and_p_value(pd.Series([0.1, 0.2, 0.3]), 3)
+    >>> text, round(p_value, 3)
+    ('+0.200 [-0.048, +0.448]', 0.074)
+    """
     text = spread([differences.mean()], digits, "+")
-    _, low, high = student(differences)
-    if math.isnan(low):
-        return text
-    return f"{text} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    if len(differences) < 2:
+        return text, math.nan
+    test = stats.ttest_1samp(differences, 0)
+    low, high = test.confidence_interval()
+    interval = f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+    return f"{text} {interval}", float(test.pvalue)
 
 
 COLUMNS = {

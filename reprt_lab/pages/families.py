@@ -15,7 +15,7 @@ from reprt_lab.pages.frame import (
     Group,
     difference,
     group_of,
-    grouped,
+    group_runs,
     groups_table,
     label,
     mean,
@@ -77,10 +77,12 @@ def compare_models(
         sections.append(_section(runs[0], table, groups, reference))
         if groups:
             chosen.append(groups)
-    left = left_out("Not finished, or without these numbers", unmeasured)
+    left_out_note = left_out(
+        "Not finished, or without these numbers", unmeasured
+    )
     return {
         "sections": "\n\n".join(sections),
-        "unfinished": left,
+        "unfinished": left_out_note,
     }, chosen
 
 
@@ -101,14 +103,14 @@ def choose(table: pd.DataFrame) -> list[Group]:
             columns="settings",
             values=PREFIX,
         )
-        shared = losses.dropna().mean()
-        if shared.isna().any():
+        mean_losses = losses.dropna().mean()
+        if mean_losses.isna().any():
             seeds_by_rate = rows.groupby("rate")["seed"].agg(list).to_dict()
             raise ValueError(
                 f"Expected the rates of {model} to have a seed in common, by which one "
                 f"is chosen. Received: {seeds_by_rate}. Run another, or remove one."
             )
-        chosen += grouped(rows[rows["settings"] == shared.idxmin()])
+        chosen += group_runs(rows[rows["settings"] == mean_losses.idxmin()])
     return sorted(chosen, key=lambda group: group.mean(LOSS))
 
 
@@ -119,15 +121,15 @@ def _section(
     reference: str | None,
 ) -> str:
     reference_group = group_of(reference, chosen)
-    rates = grouped(table)
-    several = len(rates) > len(chosen)
+    rates = group_runs(table)
+    several_rates = len(rates) > len(chosen)
     return fill(
         "families_text",
         text=plain(run.text),
         **run.manifest.sentence_pairs,
         reference=plain(reference_group.label) if reference_group else "",
         results=groups_table(chosen, COLUMNS, reference_group),
-        rates=groups_table(rates, RATES) if several else "",
+        rates=groups_table(rates, RATES) if several_rates else "",
         cost=cost_section(chosen),
     )
 

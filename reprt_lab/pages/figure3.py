@@ -7,7 +7,7 @@ import pandas as pd
 
 from reprt_lab import paper
 from reprt_lab.pages import pictures
-from reprt_lab.pages.frame import Group, nearest, runs_table, spread
+from reprt_lab.pages.frame import Group, nearest_to_paper, runs_table, spread
 from reprt_lab.pages.tables import markdown, plain
 
 COLOURS = {
@@ -27,7 +27,7 @@ def page_values(runs, settings, out):
     """Where a model has several settings, those nearest to the paper's count."""
     manifest, text = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
-    our_groups = nearest(run for run in runs if run.log)
+    our_groups = nearest_to_paper(run for run in runs if run.log)
     groups = {}
     for model, name in paper.LABELS.items():
         table = (
@@ -119,9 +119,8 @@ def _draw(groups, title, path):
     pictures.finish_axis(curves, title, "epoch")
     pictures.finish_axis(our_axis, "b  seconds an epoch, ours", "mean and sd")
     pictures.finish_axis(paper_axis, "b  the paper's", "two A100 GPUs")
-    place = "outside lower center"
     figure.legend(
-        loc=place,
+        loc="outside lower center",
         ncols=2,
         fontsize=8,
         handlelength=4,
@@ -134,15 +133,12 @@ def _draw_loss(axis, model, group, loss):
     kind, style, mark = CURVES[loss]
     look = {"color": COLOURS[model]}
     curve = _curve(group, loss).set_index("epoch")
-    band = {
-        "alpha": 0.2,
-        "linewidth": 0,
-    }
     axis.fill_between(
         curve.index,
         curve["low"],
         curve["high"],
-        **band,
+        alpha=0.2,
+        linewidth=0,
         **look,
     )
     name = f"{group.label}, {kind}, ours (trials: {len(group.table)})"

@@ -66,9 +66,9 @@ class Group(NamedTuple):
         """Returns the difference of a number for each seed that both groups have."""
         if other is None or other.table is self.table:
             return pd.Series(dtype=float)
-        ours = self.table.set_index("seed")[name]
-        theirs = other.table.set_index("seed")[name]
-        return (ours - theirs).dropna()
+        numbers = self.table.set_index("seed")[name]
+        other_numbers = other.table.set_index("seed")[name]
+        return (numbers - other_numbers).dropna()
 
 
 # Makes a cell of a group.
@@ -221,7 +221,7 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     )
 
 
-def grouped(table: pd.DataFrame) -> list[Group]:
+def group_runs(table: pd.DataFrame) -> list[Group]:
     """Returns a group for each model and its settings, by the runs' names."""
     groups = []
     for _, rows in table.groupby(["model", "settings"], sort=False):
@@ -229,21 +229,21 @@ def grouped(table: pd.DataFrame) -> list[Group]:
     return groups
 
 
-def by_settings(runs: Iterable[Run]) -> list[Group]:
+def group_by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its settings, the paper's own first."""
-    groups = grouped(runs_table(runs))
+    groups = group_runs(runs_table(runs))
     groups.sort(key=lambda group: len(group.run.settings.departures))
     return groups
 
 
-def nearest(runs: Iterable[Run]) -> dict[str, Group]:
-    """Returns ours of the paper's two models, with the fewest departures."""
-    ours: dict[str, Group] = {}
-    for group in by_settings(runs):
+def nearest_to_paper(runs: Iterable[Run]) -> dict[str, Group]:
+    """Returns the runs of the paper's two models that have the fewest departures."""
+    groups: dict[str, Group] = {}
+    for group in group_by_settings(runs):
         model = group.run.model
         if model in paper.LABELS and model == group.run.settings.preset:
-            ours.setdefault(model, group)
-    return ours
+            groups.setdefault(model, group)
+    return groups
 
 
 def group_of(model: str | None, groups: Iterable[Group]) -> Group | None:

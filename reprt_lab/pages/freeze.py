@@ -36,14 +36,14 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             "with other files. Choose another --out."
         )
     finished = [_identity(run) for run in runs if run.metrics]
-    lost = []
+    lost_names = []
     for run in read_records(out / RUNS) if (out / RUNS).exists() else []:
         if run.metrics and _identity(run) not in finished:
-            lost.append(run.name)
-    if lost:
+            lost_names.append(run.name)
+    if lost_names:
         raise ValueError(
             f"{out} holds finished runs that {folder} does not have, or not finished: "
-            f"{', '.join(lost)}. Choose another --out."
+            f"{', '.join(lost_names)}. Choose another --out."
         )
     write_text(out / RUNS, "".join(map(_line, runs)))
     settings = settings.changed(models={run.model: run.look for run in runs})

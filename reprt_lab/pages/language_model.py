@@ -9,7 +9,7 @@ from reprt_lab.pages.frame import (
     PREFIX,
     TRIALS,
     Column,
-    by_settings,
+    group_by_settings,
     groups_table,
     mean,
     parameters,
@@ -40,6 +40,6 @@ COLUMNS = {
 
 
 def page_values(runs, settings, out):
-    groups = by_settings(run for run in runs if run.finished)
+    groups = group_by_settings(run for run in runs if run.finished)
     groups.sort(key=order)
     return {"table": groups_table(groups, COLUMNS)}

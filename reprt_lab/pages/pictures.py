@@ -54,8 +54,12 @@ def add_legend(figure, labels: Mapping[str, str]):
     patches = []
     for label, colour in labels.items():
         patches.append(Patch(color=colour, label=label))
-    place = "outside lower center"
-    figure.legend(handles=patches, loc=place, ncols=2, fontsize=9)
+    figure.legend(
+        handles=patches,
+        loc="outside lower center",
+        ncols=2,
+        fontsize=9,
+    )
 
 
 def save_figure(figure, path: Path):

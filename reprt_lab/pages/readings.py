@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from reprt_lab import paper
 from reprt_lab.pages.frame import (
     Group,
-    by_settings,
     cells,
     corpus,
     departures,
     difference,
     gap,
+    group_by_settings,
     group_of_paper,
     label,
     mean,
@@ -35,7 +35,7 @@ def _distance(group: Group) -> str:
     return f"{distance(group):.3f}"
 
 
-PAPERS = {
+PAPER_COLUMNS = {
     "model": lambda group: "paper",
     "training loss": mean("train_loss", 2),
     "validation loss": mean("val_loss", 2),
@@ -58,15 +58,16 @@ CHANGES = {
 
 
 def page_values(texts, settings, out):
-    pair, *others = sorted({runs[0].pair for runs in texts})
-    if others or pair not in paper.TABLE_1:
+    pairs = sorted({runs[0].pair for runs in texts})
+    pair = pairs[0]
+    if len(pairs) > 1 or pair not in paper.TABLE_1:
         raise ValueError(
             "Expected runs on one pair of Table 1. Received: "
-            f"{', '.join([pair, *others])}."
+            f"{', '.join(pairs)}."
         )
     groups = []
     for runs in texts:
-        groups += by_settings(run for run in runs if run.finished)
+        groups += group_by_settings(run for run in runs if run.finished)
     sections, changes = [], []
     for model, name in paper.LABELS.items():
         paper_group = group_of_paper(pair, model)
@@ -88,7 +89,7 @@ def _section(readings: Sequence[Group], paper_group) -> str:
     rows = []
     for group in sorted(readings, key=distance):
         rows.append(cells(group, COLUMNS, paper_group))
-    return markdown([*rows, cells(paper_group, PAPERS)], 3)
+    return markdown([*rows, cells(paper_group, PAPER_COLUMNS)], 3)
 
 
 def _changes(

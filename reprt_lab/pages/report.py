@@ -1,6 +1,7 @@
 """The report on a few runs: a page and a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -28,7 +29,7 @@ from reprt_lab.pages.tables import markdown, plain
 from reprt_lab.recipe import Look
 from reprt_lab.records import Run
 
-OURS = {
+COLUMNS = {
     "parameters": parameters,
     "epochs": epochs,
     "training loss": mean("train_loss", 3),
@@ -39,7 +40,7 @@ OURS = {
     "seconds an epoch": mean("seconds_an_epoch", 1),
     **scores_of("report"),
 }
-PAPERS = {
+PAPER_COLUMNS = {
     "epochs": epochs,
     "training loss": mean("train_loss", 2),
     "validation loss": mean("val_loss", 2),
@@ -56,36 +57,48 @@ MEANS_OF_TOKENS = {
 
 
 def page_values(runs, settings, out):
-    runs = with_unique_labels(runs)
-    manifest = runs[0].manifest
-    groups = [Group(run.label, runs_table([run])) for run in runs]
-    colours = pictures.colours(groups)
-    draw_losses(runs, colours, out / "report.png")
-    stepped = [run for run in runs if run.steps and run.label in colours]
-    if stepped:
-        draw_steps(stepped, colours, out / "steps.png")
-    averaged, leaking = [], []
+    groups, values = values_of_runs(runs, out / "report.png")
+    averaged = []
     for run in runs:
         if run.metrics and run.metrics.averaged_models:
-            averaged.append(plain(run.label))
-        if run.looks_ahead:
-            leaking.append(plain(run.label))
+            averaged.append(run)
     return {
-        "running": running(runs),
-        **manifest.sentence_pairs,
-        "sha256": manifest.text_sha256[:16],
+        **values,
+        **runs[0].manifest.sentence_pairs,
         "results": _results(groups),
         "runs": groups_table(groups, MEANS_OF_TOKENS, words=3),
-        "steps": "steps.png" if stepped else "",
-        "averaged": ", ".join(averaged),
-        "best": best_models(runs),
-        "leaking": ", ".join(leaking),
-        "cost": cost_section(groups),
-        "translations": examples(runs),
+        "averaged": _labels(averaged),
     }
 
 
-def best_models(runs: Sequence[Run]) -> str:
+def values_of_runs(
+    runs: Sequence[Run],
+    picture: Path,
+) -> tuple[list[Group], dict[str, str]]:
+    """Draws the curves of runs; returns a group of each, and what pages say of all."""
+    runs = _with_unique_labels(runs)
+    groups = [Group(run.label, runs_table([run])) for run in runs]
+    colours = pictures.colours(groups)
+    _draw_losses(runs, colours, picture)
+    stepped = [run for run in runs if run.steps and run.label in colours]
+    if stepped:
+        _draw_steps(stepped, colours, picture.with_name("steps.png"))
+    return groups, {
+        "running": running(runs),
+        "sha256": runs[0].manifest.text_sha256[:16],
+        "steps": "steps.png" if stepped else "",
+        "best": _best_models(runs),
+        "leaking": _labels(run for run in runs if run.looks_ahead),
+        "cost": cost_section(groups),
+        "translations": _examples(runs),
+    }
+
+
+def _labels(runs: Iterable[Run]) -> str:
+    return ", ".join(plain(run.label) for run in runs)
+
+
+def _best_models(runs: Sequence[Run]) -> str:
     """Names the models that were chosen by validation, each with its step."""
     models = []
     for run in runs:
@@ -96,7 +109,7 @@ def best_models(runs: Sequence[Run]) -> str:
     return ", ".join(models)
 
 
-def with_unique_labels(runs: Sequence[Run]) -> Sequence[Run]:
+def _with_unique_labels(runs: Sequence[Run]) -> Sequence[Run]:
     """Gives runs of one label labels of their own, by names and settings."""
     if len({run.label for run in runs}) == len(runs):
         return runs
@@ -117,24 +130,24 @@ def _results(groups: Sequence[Group]) -> str:
             "whose": f"ours, {corpus(group)}",
         }
         comparable = run.manifest.official_text and group.run.finished
-        theirs = None
+        reference = None
         if comparable and not group.run.departures:
-            theirs = group_of_paper(run.pair, group.run.settings.preset)
-        rows.append(row | cells(group, OURS, theirs))
+            reference = group_of_paper(run.pair, group.run.settings.preset)
+        rows.append(row | cells(group, COLUMNS, reference))
     for group in groups:
         model = group.run.name
-        theirs = group_of_paper(run.pair, model)
-        if theirs is not None:
+        paper_group = group_of_paper(run.pair, model)
+        if paper_group is not None:
             row = {
                 "model": label(group),
                 "whose": f"paper, TED-HRLR {run.pair}",
                 "parameters": f"{paper.PARAMETERS[model]:,} (on pt_to_en)",
             }
-            rows.append(row | cells(theirs, PAPERS))
+            rows.append(row | cells(paper_group, PAPER_COLUMNS))
     return markdown(rows, 2)
 
 
-def examples(runs: Sequence[Run]) -> str:
+def _examples(runs: Sequence[Run]) -> str:
     """A section on how the first sentences of the test split were translated."""
     results = {}
     for run in runs:
@@ -154,7 +167,7 @@ def examples(runs: Sequence[Run]) -> str:
     return "\n".join([*lines, "", f"Greedy search. {signature}"])
 
 
-def draw_steps(runs, colours, path):
+def _draw_steps(runs, colours, path):
     """Draws the losses, and any BLEU, that were measured between epochs."""
     panels = {
         "loss_per_token": "Loss, nats per token: validation, and training dashed"
@@ -180,7 +193,7 @@ def draw_steps(runs, colours, path):
     pictures.save_figure(figure, path)
 
 
-def draw_losses(runs, colours, path):
+def _draw_losses(runs, colours, path):
     """Draws the losses of each epoch, and the last prefix loss."""
     figure, axis = pictures.new_figure(runs[0].text, 1, 1, (6, 4.5))
     labels = {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from reprt.files import is_unfinished, read_text, read_toml
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages.tables import plain
-from reprt_lab.recipe import Look, PageSettings, named
+from reprt_lab.recipe import Look, PageSettings, select_runs
 from reprt_lab.records import Run, Start, read_records
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
@@ -47,10 +47,12 @@ def read_texts(folder: Path) -> list[list[Run]]:
     runs = _runs_in(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
-    for other, beginnings in selection.items():
+    for other_folder, prefixes in selection.items():
         looks = _read_page_settings(folder).models
-        others = _runs_in(folder / other, looks)
-        runs += named(others, beginnings, f"Of {path}, {folder / other}")
+        other_runs = _runs_in(folder / other_folder, looks)
+        runs += select_runs(
+            other_runs, prefixes, f"Of {path}, {folder / other_folder}"
+        )
     if not runs:
         raise ValueError(
             f"Expected a folder with run folders in it. Received: {folder}, without "
@@ -107,12 +109,10 @@ def ways(runs: Iterable[Run]) -> str:
     counts: dict[str, collections.Counter[str]] = {}
     for run in runs:
         for start in run.manifest.starts:
-            commands = counts.setdefault(
-                _environment(start), collections.Counter()
-            )
-            commands[
-                f"`{start.command}`, commit `{start.commit or 'unknown'}`"
-            ] += 1
+            environment = _environment(start)
+            commands = counts.setdefault(environment, collections.Counter())
+            commit = start.commit or "unknown"
+            commands[f"`{start.command}`, commit `{commit}`"] += 1
     lines = []
     for environment, commands in sorted(counts.items()):
         lines.append(f"- {environment}")

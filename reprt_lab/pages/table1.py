@@ -6,12 +6,12 @@ from reprt_lab.pages.frame import (
     FORCED,
     PREFIX,
     Group,
-    by_settings,
     cells,
     corpus,
     departures,
     epochs,
     gap,
+    group_by_settings,
     group_of_paper,
     groups_table,
     label,
@@ -47,7 +47,7 @@ BEYOND = {
 def page_values(texts, settings, out):
     groups: list[Group] = []
     for runs in texts:
-        groups += by_settings(run for run in runs if run.finished)
+        groups += group_by_settings(run for run in runs if run.finished)
     pairs = [*PAIRS, *(group.run.pair for group in groups)]
     rows: list[dict[str, str]] = []
     for pair in dict.fromkeys(pairs):
@@ -70,23 +70,23 @@ def page_values(texts, settings, out):
                 )
             for group in groups:
                 if (group.run.pair, group.run.model) == (pair, model):
-                    rows.append(_ours(head, group, paper_group))
+                    rows.append(_row(head, group, paper_group))
     return {
         "table": markdown(rows, 3),
         "beyond": groups_table(groups, BEYOND),
     }
 
 
-def _ours(head, ours: Group, paper_group: Group | None) -> dict[str, str]:
-    """The row of ours, compared with the paper's where the text is its own."""
-    manifest = ours.run.manifest
-    whose = ", ".join(["ours", *ours.run.departures])
-    row = head | {"whose": whose}
+def _row(head, group: Group, paper_group: Group | None) -> dict[str, str]:
+    """The row of our runs, compared with the paper's where the text is its own."""
+    manifest = group.run.manifest
+    label_cell = ", ".join(["ours", *group.run.departures])
+    row = head | {"whose": label_cell}
     if manifest.official_text:
-        return row | cells(ours, COLUMNS, paper_group)
-    row["whose"] += f", on {corpus(ours)}: not comparable"
+        return row | cells(group, COLUMNS, paper_group)
+    row["whose"] += f", on {corpus(group)}: not comparable"
     pairs = manifest.sentence_pairs
-    return row | _sizes(pairs["train"], pairs["dev"]) | cells(ours, COLUMNS)
+    return row | _sizes(pairs["train"], pairs["dev"]) | cells(group, COLUMNS)
 
 
 def _sizes(train, dev) -> dict[str, str]:

@@ -4,8 +4,6 @@ import shlex
 from collections.abc import Sequence
 
 from reprt.progress import printable
-from reprt_lab.pages import pictures
-from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
     FORCED,
     LOSS,
@@ -16,19 +14,11 @@ from reprt_lab.pages.frame import (
     label,
     mean,
     parameters,
-    runs_table,
     scores_of,
     spread,
 )
 from reprt_lab.pages.language_model import perplexity
-from reprt_lab.pages.report import (
-    best_models,
-    draw_losses,
-    draw_steps,
-    examples,
-    with_unique_labels,
-)
-from reprt_lab.pages.runs import running
+from reprt_lab.pages.report import values_of_runs
 from reprt_lab.pages.tables import NONE, fill, markdown, plain
 from reprt_lab.records import Manifest, Run
 
@@ -52,28 +42,16 @@ RESULTS = {
 
 
 def page_values(runs, settings, out):
-    runs = with_unique_labels(runs)
+    groups, values = values_of_runs(runs, out / "losses.png")
+    runs = [group.run for group in groups]
     manifest = runs[0].manifest
-    groups = [Group(run.label, runs_table([run])) for run in runs]
-    colours = pictures.colours(groups)
-    draw_losses(runs, colours, out / "losses.png")
-    stepped = [run for run in runs if run.steps]
-    if stepped:
-        draw_steps(stepped, colours, out / "steps.png")
-    leaking = [plain(run.label) for run in runs if run.looks_ahead]
     return {
-        "running": running(runs),
-        "sha256": manifest.text_sha256[:16],
+        **values,
         "origin": plain(manifest.origin or ""),
         "splits": _splits(manifest),
         "settings": _settings(runs),
         "results": groups_table(groups, RESULTS, words=1),
-        "steps": "steps.png" if stepped else "",
         "scores": _scores(runs),
-        "best": best_models(runs),
-        "leaking": ", ".join(leaking),
-        "translations": examples(runs),
-        "cost": cost_section(groups),
         "use": _use(runs),
     }
 

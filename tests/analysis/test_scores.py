@@ -5,16 +5,16 @@ import sacrebleu
 from sacrebleu.metrics import bleu
 
 from reprt.analysis.scores import on_corpus_tokens, scores, tokenizer_of
-from reprt.data.tokenizers.spacing import detokenised
+from reprt.data.tokenizers.spacing import detokenize_words
 
 WORDS = ["it ' s late .", "he came at 9 : 30 , alone"]
 TEXT = ["It's late.", "He came at 9:30, alone"]
 
 
-def tokenizer(words, as_written=detokenised):
+def tokenizer(words, detokenize=detokenize_words):
     """As WordPiece's, of which the references are these words."""
     return types.SimpleNamespace(
-        words=lambda references: words, as_written=as_written, keeps_case=False
+        words=lambda references: words, detokenize=detokenize, keeps_case=False
     )
 
 

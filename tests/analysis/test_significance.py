@@ -1,33 +1,32 @@
 """The bootstrap against Student's t, and against sacrebleu called by itself."""
 
 import numpy as np
+import paired_bootstrap
 import pytest
+from paired_bootstrap import bleu_p_value, loss_difference
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from scipy import stats
-
-from reprt.analysis import significance
-from reprt.analysis.significance import bleu_p_value, loss_difference
 
 
 def test_the_interval_of_sentences_of_one_length_is_nearly_students():
     draw = np.random.default_rng(1)
     others = draw.gamma(2.0, 20.0, size=800)
     losses = others + draw.normal(0.5, 3.0, size=800)
-    found = loss_difference(losses, others, np.full(800, 10))
+    difference = loss_difference(losses, others, np.full(800, 10))
     gaps = (losses - others) / 10
     expected = stats.ttest_1samp(gaps, 0).confidence_interval()
-    assert found.mean == pytest.approx(gaps.mean())
-    assert found[1:] == pytest.approx(tuple(expected), abs=0.002)
+    assert difference.mean == pytest.approx(gaps.mean())
+    assert difference[1:] == pytest.approx(tuple(expected), abs=0.002)
 
 
 def test_long_sentences_weigh_more():
-    found = loss_difference([9.0, 1.0], [0.0, 0.0], [9, 1])
-    assert found == pytest.approx((1.0, 1.0, 1.0))
+    difference = loss_difference([9.0, 1.0], [0.0, 0.0], [9, 1])
+    assert difference == pytest.approx((1.0, 1.0, 1.0))
 
 
 def test_bleu_is_compared_by_sacrebleu(monkeypatch):
-    monkeypatch.setattr(significance, "RESAMPLES", 200)
+    monkeypatch.setattr(paired_bootstrap, "RESAMPLES", 200)
     references = [f"the house of number {n} is very old ." for n in range(40)]
     better = [line.replace("very", "quite") for line in references]
     worse = [line.replace("the house", "a home") for line in better]

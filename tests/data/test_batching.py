@@ -3,8 +3,8 @@ import pytest
 
 from reprt.data.batching import (
     BatchPlan,
+    batches_by_length,
     bucketed_order,
-    by_length,
     training_order,
 )
 
@@ -89,7 +89,7 @@ def test_a_sentence_that_no_batch_has_room_for_is_told():
 @pytest.mark.parametrize("batch_size", [1, 2, 7, 100])
 def test_every_sentence_is_in_one_batch(batch_size, equal):
     lengths = np.random.default_rng(0).integers(1, 9, 50)
-    found = lists(by_length(lengths, batch_size, equal))
+    found = lists(batches_by_length(lengths, batch_size, equal))
     assert sorted(sum(found, [])) == list(range(50))
     assert max(map(len, found)) <= batch_size
     order = [lengths[index] for batch in found for index in batch]

@@ -61,7 +61,7 @@ def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
         sides, (corpus.train.source, corpus.train.target)
     ):
         assert tokenizer.words(sentences) == sentences
-        assert tokenizer.as_written(sentences[0]) == sentences[0]
+        assert tokenizer.detokenize(sentences[0]) == sentences[0]
         assert tokenizer.words([f"\t {sentences[0]}\u3000\n"]) == sentences[:1]
 
 
@@ -129,7 +129,7 @@ class InGraph(tf.Module):
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
     def write(self, ids):
-        return self._target.graph_write(ids)
+        return self._target.graph_detokenize(ids)
 
 
 def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):

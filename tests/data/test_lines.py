@@ -4,7 +4,7 @@ import io
 import pytest
 
 from reprt.constants import RESERVED
-from reprt.data.corpora.lines import decoded, read_lines
+from reprt.data.corpora.lines import decode_lines, read_lines
 from reprt.data.tokenizers.wordpiece import WordPiece
 
 # Signs that end no line, though `str.splitlines` takes them for the end of one.
@@ -31,7 +31,7 @@ def path(tmp_path):
 def test_where_lines_end(path, text, expected):
     path.write_bytes(text.encode())
     assert read_lines(path) == expected
-    assert list(decoded(io.BytesIO(text.encode()), "a stream")) == expected
+    assert list(decode_lines(io.BytesIO(text.encode()), "a stream")) == expected
     if len(set(expected)) == len(expected):  # the pieces of a vocabulary differ
         data = "".join(f"{piece}\n" for piece in RESERVED) + text
         assert WordPiece.from_bytes(data.encode()).vocabulary == (
@@ -55,7 +55,7 @@ def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):
     parts[at] += b"\xea"
     path.write_bytes(ending.join(parts))
     stream = io.BytesIO(path.read_bytes())
-    for read in (read_lines, lambda path: list(decoded(stream, path))):
+    for read in (read_lines, lambda path: list(decode_lines(stream, path))):
         with pytest.raises(ValueError) as told:
             read(path)
         assert str(told.value) == (

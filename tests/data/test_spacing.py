@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from reprt.constants import RESERVED
 from reprt.data.corpora import embedded
-from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.spacing import RULES, detokenize_words
 from reprt.data.tokenizers.wordpiece import WordPiece
 
 WRITTEN = {
@@ -69,7 +69,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("words", WRITTEN)
 def test_words_become_text_as_people_write_it(words):
-    assert detokenised(words) == WRITTEN[words]
+    assert detokenize_words(words) == WRITTEN[words]
 
 
 def samples():
@@ -130,7 +130,7 @@ def samples():
 
 def test_tensorflow_writes_what_python_writes():
     texts = [*WRITTEN, *samples()]
-    expected = [detokenised(text) for text in texts]
+    expected = [detokenize_words(text) for text in texts]
     found = tf.constant(texts)
     for pattern, written in RULES:
         found = tf.strings.regex_replace(found, pattern, written)
@@ -141,4 +141,4 @@ def test_tensorflow_writes_what_python_writes():
 
 def test_nothing_but_spaces_and_quotes_is_lost():
     for text in samples():
-        assert detokenised(text).replace(" ", "") == text.replace(" ", "")
+        assert detokenize_words(text).replace(" ", "") == text.replace(" ", "")

@@ -207,14 +207,17 @@ def test_a_vocabulary_is_learnt_on_a_sample_of_a_long_text(
     assert any("40/40 sentences, 0:00 left" in line for line in said)
     whole = WordPieceSettings(size=60)
     assert whole.sentences > len(corpus.train)
-    assert list(whole._spread(corpus.train.source)) == [*corpus.train.source]
+    assert list(whole._sample_evenly(corpus.train.source)) == [
+        *corpus.train.source
+    ]
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path):
     script = """
 import resource, sys
-from reprt.data.corpora import own, store
-store._pyarrow("ipc")
+from reprt.data.corpora import own
+from reprt.imports import load_pyarrow
+load_pyarrow("pyarrow.ipc")
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()

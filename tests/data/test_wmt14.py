@@ -14,7 +14,7 @@ from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from reprt.data.corpora import embedded, wmt14
 from reprt.data.corpora.find import TextUnavailable, find
-from reprt.data.corpora.wmt14 import cleaned
+from reprt.data.corpora.wmt14 import clean_pair
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
 
@@ -188,10 +188,10 @@ def test_what_was_killed_is_not_downloaded_again(server, pairs, monkeypatch):
     def kills(source, target):
         if source.strip().decode() == pairs["giga-fren"][PAIRS // 2][0]:
             raise Killed
-        return cleaned(source, target)
+        return clean_pair(source, target)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(wmt14, "cleaned", kills)
+        patch.setattr(wmt14, "clean_pair", kills)
         find("wmt14", "en_to_fr")
     with (
         concurrent.futures.ThreadPoolExecutor() as pool
@@ -213,7 +213,7 @@ def test_what_was_killed_is_not_downloaded_again(server, pairs, monkeypatch):
     ],
 )
 def test_cleaning(pair, kept):
-    assert cleaned(*pair) == kept
+    assert clean_pair(*pair) == kept
 
 
 def test_sentences_of_sgml_are_sacrebleus(tmp_path):

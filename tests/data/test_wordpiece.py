@@ -84,8 +84,10 @@ def test_what_is_written_is_composed(script):
     rows = tokenizer.encode(texts)
     assert tokenizer.decode(rows) == [words(COMPOSED[script])] * 2
     inner = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
-    written = [text.decode() for text in tokenizer.graph_write(inner).numpy()]
-    assert written == list(map(tokenizer.as_written, tokenizer.decode(rows)))
+    written = [
+        text.decode() for text in tokenizer.graph_detokenize(inner).numpy()
+    ]
+    assert written == list(map(tokenizer.detokenize, tokenizer.decode(rows)))
     assert all(unicodedata.is_normalized("NFC", text) for text in written)
     if script == "Korean":
         assert written == [COMPOSED[script]] * 2
@@ -126,7 +128,7 @@ def test_nothing_of_a_training_text_is_unknown(kind):
     assert decoded == list(map(words, texts))
     # What has no accents comes back as it was, without a space.
     if kind in ("Chinese", "Korean", "links"):
-        assert [tokenizer.as_written(text) for text in decoded] == texts
+        assert [tokenizer.detokenize(text) for text in decoded] == texts
     # Words that recur are learnt, however long the runs are that they stand in.
     if kind == "Thai":
         assert sum(map(len, rows)) < 0.7 * sum(

@@ -12,7 +12,7 @@ from naive import END
 
 import reprt
 from reprt.constants import UNKNOWN_ID
-from reprt.data.tokenizers.spacing import detokenised
+from reprt.data.tokenizers.spacing import detokenize_words
 from reprt.decoding.translator import Translation, Translator
 
 SENTENCES = [
@@ -61,7 +61,7 @@ def test_a_translation_is_what_a_naive_search_says(translator, translations):
             )
             assert one.score == pytest.approx(score, rel=1e-3)
             (text,) = translator.target_tokenizer.decode([words])
-            assert one.text == detokenised(text)
+            assert one.text == detokenize_words(text)
         best = found.alternatives[0]
         assert (found.text, found.score) == (best.text, best.score)
 

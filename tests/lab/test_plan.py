@@ -206,7 +206,7 @@ def test_plans_go_by_a_runs_steps(place, tmp_path, monkeypatch, more):
     folder.write_log([row(1, 5.0, 6.0, 30.0)])
     expected = "1 of 4 epochs", "9"
     if more is BY_TOKENS:
-        lengths = work[0].encoded(Progress()).train.lengths
+        lengths = work[0].encode(Progress()).train.lengths
         epoch = BatchPlan(lengths, 40, "tokens").steps
         assert 5 < epoch < 33
         expected = "1 epochs", f"{50 - epoch}"

@@ -53,7 +53,7 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Trainer, "train_epoch", train_epoch)
     out = tmp_path / "out"
     asked = ["train", *tiny_run.arguments(tmp_path)]
-    with RunFolder(out / "repe.1").claimed():
+    with RunFolder(out / "repe.1").claim():
         assert main(asked) == 2
     said = capsys.readouterr().err.splitlines()[-2:]
     assert said == [
@@ -134,7 +134,7 @@ def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
     # As references have it.
     words = [each.replace("[UNK]", "\ufffd") for each in words]
     test = types.SimpleNamespace(losses=losses, translations=words)
-    found = train._by_length(run, text, test)
+    found = train._results_by_length(run, text, test)
     sizes = [each["sentences"] for each in found]
     assert len(found) > 1 and sum(sizes) == len(text.test)
     # Sentences of fewer than four words have no BLEU.

@@ -149,7 +149,7 @@ def test_a_recipe_trains_and_reports_one(
     files = {"train": alone[:1], "dev": alone[1:2], "test": alone[2:]}
     found = load_recipe(recipe, files=files)
     [work] = find_work(found, [], None, Progress())
-    text = work.encoded(Progress())
+    text = work.encode(Progress())
     manifest = RunFolder(out / "plain").manifest()
     assert text.target_tokenizer.digest() == manifest.target_vocabulary_sha256
     assert text.unknown == manifest.unknown and work.corpus.name == "en.train"

@@ -14,7 +14,12 @@ from variants import ALL, ONE_SEQUENCE, POSITIONED
 import reprt.data
 from reprt.data import pack, packed
 from reprt.data.batching import BatchPlan
-from reprt.data.packing import GROUPS, fitting, plan_shapes, shares
+from reprt.data.packing import (
+    GROUPS,
+    deal_to_devices,
+    first_fitting_shape,
+    plan_shapes,
+)
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 
@@ -129,8 +134,8 @@ def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
     taken, positions = [], 0
     for epoch in range(20, 25):
         for chosen in plan.batches(epoch):
-            _, lengths = shares(SIDES, chosen, devices)
-            shape = fitting(lengths, shapes, layout)
+            _, lengths = deal_to_devices(SIDES, chosen, devices)
+            shape = first_fitting_shape(lengths, shapes, layout)
             taken.append(shapes.index(shape))
             positions += devices * sum(shape.tokens[2:] or shape.tokens)
     assert positions < most * 5 * SIDES.sum()
@@ -138,8 +143,8 @@ def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
         assert np.mean(np.array(taken) == 0) >= 0.9
         # Whatever sentences an epoch brings together.
         longest = np.argsort(SIDES.max(0))[-64:]
-        _, lengths = shares(SIDES, longest, devices)
-        assert fitting(lengths, shapes, layout) == shapes[-1]
+        _, lengths = deal_to_devices(SIDES, longest, devices)
+        assert first_fitting_shape(lengths, shapes, layout) == shapes[-1]
 
 
 def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):

@@ -81,7 +81,7 @@ def train(folder, settings, text):
     # Names begin anew, as in a process of its own.
     keras.backend.clear_session()
     run = RunFolder(folder / "repe")
-    with run.claimed() as mine:
+    with run.claim() as mine:
         assert mine
         run.open(settings, text)
         training = trainer.Trainer(settings, text, run, tiny.Lines())

@@ -16,7 +16,7 @@ from peers.settings import SEED
 from text import END, PAD, START
 
 import reprt
-from reprt.data.batching import padded
+from reprt.data.batching import pad_rows
 from reprt.decoding.beam_search import BeamSearch
 
 NEVER = -1e9  # a bias that leaves no probability
@@ -55,7 +55,7 @@ class Peer(KerasModel):
         return found
 
     def scores(self, source, target):
-        inputs = padded(source), padded([row[:-1] for row in target])
+        inputs = pad_rows(source), pad_rows([row[:-1] for row in target])
         logs = np.array(ops.log_softmax(self.model(inputs, training=False)))
         return [
             of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)

@@ -52,7 +52,7 @@ class Subject:
 
 def adapt(model, call: Callable | None) -> Subject:
     """Returns what to ask of a model; `call` is the user's way to call it."""
-    keras, torch = (sys.modules.get(name) for name in ("keras", "torch"))
+    keras, torch = map(sys.modules.get, ("keras", "torch"))
     if keras is not None and isinstance(model, keras.Layer):
         return _keras(keras, model, call)
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -65,21 +65,26 @@ def adapt(model, call: Callable | None) -> Subject:
     )
 
 
-def _required(function, leading=0) -> int:
-    """How many positional arguments a function needs after the leading ones."""
+def _parameters(function) -> Mapping[str, inspect.Parameter]:
+    """Returns a function's parameters; none where it hides them."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return 1
-    positional = [
-        parameter
-        for parameter in parameters
-        if parameter.kind
-        in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and parameter.default is parameter.empty
-        and parameter.name != "training"
-    ]
-    return len(positional) - leading
+        return {}
+
+
+def _takes_pair(function, leading=0) -> bool:
+    """Whether a function needs two arguments by position after the leading ones."""
+    required = 0
+    for parameter in _parameters(function).values():
+        by_position = parameter.kind in (
+            parameter.POSITIONAL_ONLY,
+            parameter.POSITIONAL_OR_KEYWORD,
+        )
+        has_default = parameter.default is not parameter.empty
+        if by_position and not has_default and parameter.name != "training":
+            required += 1
+    return required > leading + 1
 
 
 def _with_training_argument(function, needed=True) -> Callable:
@@ -88,10 +93,7 @@ def _with_training_argument(function, needed=True) -> Callable:
     With `needed`, a call in training is a `TypeError` if the function has no such
     argument.
     """
-    try:
-        has_training = "training" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        has_training = False
+    has_training = "training" in _parameters(function)
 
     def run(*arguments, training):
         if has_training:
@@ -131,17 +133,17 @@ def _keras(keras, model, call) -> Subject:
     inputs = getattr(model, "inputs", None) or []
     structure = model.input if inputs else None
     layers = _with_sublayers(keras, model)
-    by_user = call and _with_training_argument(call)
+    user_call = call and _with_training_argument(call)
 
     def run(*ids, training):
-        tensors = [keras.ops.convert_to_tensor(each) for each in ids]
-        if by_user:
-            return by_user(model, *tensors, training=training)
+        tensors = list(map(keras.ops.convert_to_tensor, ids))
+        if user_call:
+            return user_call(model, *tensors, training=training)
         arguments = tensors[0] if len(tensors) == 1 else tuple(tensors)
         if isinstance(structure, Mapping):
-            arguments = {
-                name: _hub_input(keras, name, tensors) for name in structure
-            }
+            arguments = {}
+            for name in structure:
+                arguments[name] = _hub_input(keras, name, tensors)
         with warnings.catch_warnings():
             # Keras warns of attention over one token, the shortest truncation.
             warnings.filterwarnings(
@@ -152,10 +154,12 @@ def _keras(keras, model, call) -> Subject:
     @contextlib.contextmanager
     def mode(training):
         # The moving averages, and the seeds of dropout.
-        saved = [(each, keras.ops.copy(each.value)) for each in model.variables]
+        values = []
+        for variable in model.variables:
+            values.append((variable, keras.ops.copy(variable.value)))
 
         def rewind(seed):
-            for variable, value in saved:
+            for variable, value in values:
                 variable.assign(value)
 
         with _without_dropout(layers if training else []):
@@ -170,11 +174,11 @@ def _keras(keras, model, call) -> Subject:
         ids = [structure[name] for name in structure if "token_ids" in name]
         pair = len(ids) != 1
     if call is not None:
-        pair = _required(call, 1) > 1
-    lengths = [each.shape[1] for each in ids] if len(ids) <= 2 else []
+        pair = _takes_pair(call, 1)
+    lengths = [tensor.shape[1] for tensor in ids] if len(ids) <= 2 else []
     # PyTorch does not name its devices.
-    named = keras.backend.backend() in ("tensorflow", "jax")
-    devices = keras.distribution.list_devices() if named else ["unknown"]
+    has_names = keras.backend.backend() in ("tensorflow", "jax")
+    devices = keras.distribution.list_devices() if has_names else ["unknown"]
     precisions = {layer.compute_dtype for layer in layers}
     if not all(device.startswith("cpu") for device in devices):
         # Of a GPU's products of float32, by default.
@@ -232,22 +236,22 @@ def _torch(torch, model, call) -> Subject:
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
     # The module itself knows its mode.
-    by_user = call and _with_training_argument(call, needed=False)
+    user_call = call and _with_training_argument(call, needed=False)
     if call is not None:
-        pair = _required(call, 1) > 1
+        pair = _takes_pair(call, 1)
     elif "input_ids" in parameters:
         pair = "decoder_input_ids" in parameters
     else:
-        pair = _required(model.forward) > 1
+        pair = _takes_pair(model.forward)
 
     def run(*ids, training):
-        tensors = [
-            torch.as_tensor(each, dtype=torch.long, device=weight.device)
-            for each in ids
-        ]
+        tensors = []
+        for array in ids:
+            tensor = torch.as_tensor(array, dtype=torch.long)
+            tensors.append(tensor.to(weight.device))
         with torch.no_grad():
-            if by_user:
-                return by_user(model, *tensors, training=training)
+            if user_call:
+                return user_call(model, *tensors, training=training)
             if "input_ids" in parameters:
                 return model(**_hugging_face(torch, parameters, tensors))
             return model(*tensors)
@@ -267,8 +271,8 @@ def _torch(torch, model, call) -> Subject:
                 setattr(part, name, buffer.copy_(value))
 
         parts = model.modules() if training else []
-        cached = getattr(config, "use_cache", None)
-        if cached:
+        use_cache = getattr(config, "use_cache", None)
+        if use_cache:
             config.use_cache = False
         with torch.random.fork_rng(), _without_dropout(parts):
             model.train(training)
@@ -276,14 +280,15 @@ def _torch(torch, model, call) -> Subject:
                 yield rewind
             finally:
                 rewind(0)
-                for part, trains in modes:
-                    part.training = trains
-                if cached:
-                    config.use_cache = cached
+                for part, was_training in modes:
+                    part.training = was_training
+                if use_cache:
+                    config.use_cache = use_cache
 
     vocab_size = getattr(config, "vocab_size", None)
-    types = {each.dtype for each in model.parameters()}
-    precisions = {str(each).removeprefix("torch.") for each in types}
+    precisions = set()
+    for parameter in model.parameters():
+        precisions.add(str(parameter.dtype).removeprefix("torch."))
     if weight.device.type != "cpu":
         precisions.add("tensorfloat32")
     return Subject(
@@ -331,7 +336,7 @@ def _callable(model, call) -> Subject:
         names = framework_names or loaded
         for name in names:
             convert = CONVERSIONS[name]
-            tensors = [convert(sys.modules[name], each) for each in ids]
+            tensors = [convert(sys.modules[name], array) for array in ids]
             try:
                 output = in_mode(*leading, *tensors, training=training)
             except Exception:
@@ -344,7 +349,7 @@ def _callable(model, call) -> Subject:
 
     name = getattr(function, "__name__", type(model).__name__)
     name = "the function" if name == "<lambda>" else name
-    return Subject(name, run, _required(function, len(leading)) > 1)
+    return Subject(name, run, _takes_pair(function, len(leading)))
 
 
 # Logits
@@ -370,13 +375,15 @@ def logits_in(output, shape: tuple[int, int]):
         parts = [*output]
     else:
         parts = [output]
+    shapes = []
     for part in parts:
         dimensions = tuple(getattr(part, "shape", ()))
         if len(dimensions) == 3 and dimensions[:2] == shape:
             return part
-    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
-    received = ", ".join(f"shape={each}" for each in shapes if each)
+        if dimensions:
+            shapes.append(f"shape={dimensions}")
+    received = ", ".join(shapes) or type(output).__name__
     raise ValueError(
         f"Expected logits of shape ({shape[0]}, {shape[1]}, vocabulary) for targets "
-        f"{shape}. Received: {received or type(output).__name__}."
+        f"{shape}. Received: {received}."
     )

@@ -215,7 +215,7 @@ def _precisions(subject, sample):
 def _output(subject: Subject, ids, training):
     """Calls the model, finds its logits, and explains a failure."""
     names = ("source_ids", "target_ids")[-len(ids) :]
-    shapes = " and ".join(str(each.shape) for each in ids)
+    shapes = " and ".join(str(array.shape) for array in ids)
     try:
         output = subject.call(*ids, training=training)
     # Whatever a model of the user's may raise.

@@ -40,11 +40,10 @@ class LabelCheck:
         return self.offset == 1
 
     def __str__(self):
-        shares = ", ".join(
-            f"{share:.0%} are input t{offset:+d}"
-            for offset, share in self.shares.items()
-        )
-        return SENTENCES[self.offset].format(shares=shares)
+        shares = []
+        for offset, share in self.shares.items():
+            shares.append(f"{share:.0%} are input t{offset:+d}")
+        return SENTENCES[self.offset].format(shares=", ".join(shares))
 
 
 def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
@@ -80,8 +79,8 @@ def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
             "Expected inputs and labels of one shape, (batch, length). Received: "
             f"{inputs.shape} and {labels.shape}."
         )
-    counted = ~np.isin(labels, ignored)
-    if not counted.any():
+    is_counted = ~np.isin(labels, ignored)
+    if not is_counted.any():
         raise ValueError(
             f"Expected labels other than {ignored}. Received none."
         )
@@ -93,10 +92,10 @@ def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
             shifted[:, :-offset] = inputs[:, offset:]
         else:
             shifted[:, -offset:] = inputs[:, : inputs.shape[1] + offset]
-        compared = counted & ~np.isin(shifted, ignored)
-        equal = (shifted == labels)[compared]
+        comparable = is_counted & ~np.isin(shifted, ignored)
+        equal = (shifted == labels)[comparable]
         shares[offset] = float(equal.mean()) if equal.size else 0.0
     best = max(shares, key=lambda offset: shares[offset])
     rivals = sorted(shares.values())[-2]
-    clear = shares[best] >= 0.95 and rivals < shares[best]
-    return LabelCheck(shares, best if clear else None)
+    is_clear = shares[best] >= 0.95 and rivals < shares[best]
+    return LabelCheck(shares, best if is_clear else None)

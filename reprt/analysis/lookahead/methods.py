@@ -58,11 +58,11 @@ class Sentences:
     def draw(self):
         """Sources or None, targets, and for each target a token that it lacks."""
         sources, length = self.lengths
-        ids = [
-            self.generator.choice(self.target_ids, length + 1, replace=False)
-            for _ in range(length)
-        ]
-        targets = np.array(ids, "int32")
+        targets = np.zeros((length, length + 1), "int32")
+        for row in targets:
+            row[:] = self.generator.choice(
+                self.target_ids, length + 1, replace=False
+            )
         source = None
         if self.source_ids is not None:
             shape = length, sources
@@ -156,18 +156,18 @@ class Scale:
         bound = MASK * np.median(sizes) or np.inf
         return cls(float(sizes[sizes <= bound].max(initial=0)), float(bound))
 
-    def change(self, logits, others):
+    def change(self, logits, other_logits):
         """The largest over the vocabulary; a change to NaN is the largest."""
         logits = np.clip(logits, -self.bound, self.bound)
-        others = np.clip(others, -self.bound, self.bound)
+        other_logits = np.clip(other_logits, -self.bound, self.bound)
         # Infinities less infinities.
         with np.errstate(invalid="ignore"):
-            change = np.abs(logits - others)
+            change = np.abs(logits - other_logits)
         return np.nan_to_num(change, nan=np.inf).max(-1)
 
 
 def _coarsest(tolerances, precisions, default):
-    return max(tolerances.get(each, default) for each in precisions | {""})
+    return max(tolerances.get(name, default) for name in precisions | {""})
 
 
 def _neighbours(logits, sentences, scale, source, targets, before):
@@ -194,9 +194,9 @@ def _perturb_all(logits, sentences, scale):
     """
     largest = 0
     for _ in range(ROUNDS):
-        source, targets, others = sentences.draw()
+        source, targets, replacements = sentences.draw()
         replaced = targets.copy()
-        np.fill_diagonal(replaced, others)
+        np.fill_diagonal(replaced, replacements)
         change = scale.change(
             logits(source, replaced, 0), logits(source, targets, 0)
         )
@@ -209,12 +209,12 @@ def _perturb_one(logits, sentences, scale):
     length = sentences.lengths[-1]
     changes = np.zeros((length, length), "float32")
     for _ in range(ROUNDS):
-        source, targets, others = sentences.draw()
+        source, targets, replacements = sentences.draw()
         row = sentences.generator.integers(length)
         before = logits(source, targets, 0)
         for token in range(length):
             replaced = targets.copy()
-            replaced[row, token] = others[row]
+            replaced[row, token] = replacements[row]
             change = scale.change(logits(source, replaced, 0), before)[row]
             changes[:, token] = np.maximum(changes[:, token], change)
     return changes

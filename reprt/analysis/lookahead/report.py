@@ -49,12 +49,12 @@ class Audit(Findings):
     @property
     def leaking_modes(self) -> tuple[str, ...]:
         """Those of `"evaluation"` and `"training"` in which the model looks ahead."""
+        names = []
         modes = {"evaluation": self, "training": self.training}
-        return tuple(
-            name
-            for name, mode in modes.items()
-            if mode is not None and any(mode.first_offending.values())
-        )
+        for name, mode in modes.items():
+            if mode is not None and any(mode.first_offending.values()):
+                names.append(name)
+        return tuple(names)
 
     @property
     def depends_on_neighbours(self) -> bool:
@@ -67,12 +67,11 @@ class Audit(Findings):
         if self.labels is None or self.labels.offset is None:
             return None
         modes = [self] if self.training is None else [self, self.training]
-        seen = [
-            np.diag(mode.perturbation, self.labels.offset).max()
-            > mode.tolerance["perturbation"]
-            for mode in modes
-        ]
-        return any(seen)
+        for mode in modes:
+            changes = np.diag(mode.perturbation, self.labels.offset)
+            if changes.max() > mode.tolerance["perturbation"]:
+                return True
+        return False
 
     @property
     def first_offending(self) -> dict[str, tuple[tuple[int, int], ...]]:
@@ -81,11 +80,11 @@ class Audit(Findings):
         For truncation, u is t + 1: the first of the tokens that are cut off. They are
         those outside training; `training.first_offending` has the others.
         """
-        return {
-            method: self._offending(method)[:MAX_PAIRS]
-            for method in METHODS
-            if method in self.tolerance
-        }
+        pairs = {}
+        for method in METHODS:
+            if method in self.tolerance:
+                pairs[method] = self._leaking_pairs(method)[:MAX_PAIRS]
+        return pairs
 
     def _later(self, method) -> np.ndarray:
         """The method's findings as a matrix, with zeros where u <= t."""
@@ -97,7 +96,7 @@ class Audit(Findings):
         later[:, : self.prompt] = 0
         return later
 
-    def _offending(self, method) -> tuple[tuple[int, int], ...]:
+    def _leaking_pairs(self, method) -> tuple[tuple[int, int], ...]:
         pairs = np.argwhere(self._later(method) > self.tolerance[method])
         return tuple((t, u) for t, u in pairs.tolist())
 
@@ -116,9 +115,9 @@ class Audit(Findings):
                 "after its own position.\n"
                 "Its teacher-forced loss is what search will see."
             )
-        lines = [f"{self.name} {verdict}", *self._findings()]
+        lines = [f"{self.name} {verdict}", *self._descriptions()]
         if self.training is not None:
-            lines += ["In training:", *self.training._findings()]
+            lines += ["In training:", *self.training._descriptions()]
         if self.labels is not None:
             lines.append(f"{self.labels}{self._own_label()}")
         lines.append(
@@ -133,11 +132,11 @@ class Audit(Findings):
         sees = "sees" if self.sees_label else "does not see"
         return f" A position of this model {sees} its own label."
 
-    def _findings(self) -> list[str]:
-        findings = [
-            f"- {method} ({meaning}): {self._finding(method)}."
-            for method, meaning in METHODS.items()
-        ]
+    def _descriptions(self) -> list[str]:
+        findings = []
+        for method, meaning in METHODS.items():
+            finding = self._describe(method)
+            findings.append(f"- {method} ({meaning}): {finding}.")
         change, position = self.neighbours.max(), self.neighbours.argmax() + 1
         finding = f"at most {change:.2g}"
         if self.depends_on_neighbours:
@@ -148,17 +147,18 @@ class Audit(Findings):
         findings.append(f"- neighbours (other sentences replaced): {finding}.")
         return findings
 
-    def _finding(self, method) -> str:
+    def _describe(self, method) -> str:
         if method in self.unavailable:
             return f"not available: {self.unavailable[method]}"
-        sizes, offending = self._later(method), self._offending(method)
+        sizes, offending = self._later(method), self._leaking_pairs(method)
         if not offending:
             tolerance = self.tolerance[method]
             return f"at most {sizes.max():.2g}, where {tolerance:.2g} may be rounding"
-        later = " or later" if method == "truncation" else ""
-        shown = ", ".join(
-            f"position {t + 1} depends on token {u + 1}{later} (by {sizes[t, u]:.2g})"
-            for t, u in offending[:MAX_PAIRS]
-        )
-        more = len(offending) - MAX_PAIRS
-        return f"{shown} and {more} more" if more > 0 else shown
+        or_later = " or later" if method == "truncation" else ""
+        dependences = []
+        for t, u in offending[:MAX_PAIRS]:
+            token = f"token {u + 1}{or_later} (by {sizes[t, u]:.2g})"
+            dependences.append(f"position {t + 1} depends on {token}")
+        text = ", ".join(dependences)
+        omitted = len(offending) - MAX_PAIRS
+        return f"{text} and {omitted} more" if omitted > 0 else text

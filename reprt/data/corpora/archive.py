@@ -23,7 +23,9 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
     try:
         with tarfile.open(path) as tar:
             yield (
-                (each, tar.extractfile(each)) for each in tar if each.isreg()
+                (entry, tar.extractfile(entry))
+                for entry in tar
+                if entry.isreg()
             )
     except (*DAMAGES, OSError) as error:
         # An error of the disk is none of the archive's.
@@ -44,11 +46,11 @@ def read_member(
     file: IO[bytes],
 ) -> bytes:
     """Returns the content of an archive's file, unless it claims to be too large."""
-    most = max(SMALL, MOST_TIMES * archive.stat().st_size)
-    if entry.size > most:
+    max_size = max(SMALL, MOST_TIMES * archive.stat().st_size)
+    if entry.size > max_size:
         raise ValueError(
-            f"Expected files of {archive} to have at most {most:,} bytes, as its size "
-            f"allows. Received: {entry.name}, of {entry.size:,}."
+            f"Expected files of {archive} to have at most {max_size:,} bytes, as its "
+            f"size allows. Received: {entry.name}, of {entry.size:,}."
         )
     return file.read()
 

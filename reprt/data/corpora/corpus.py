@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from reprt.data.corpora.store import Sentences, digest_of, folder_of, stored
+from reprt.data.corpora.store import Sentences, digest_of, folder_of, store_once
 from reprt.files import cache, read_json, write_text
 
 SPLITS = ("train", "dev", "test")
@@ -29,8 +29,8 @@ class Split:
     @classmethod
     def of(cls, source, target, where: object) -> "Split":
         """Returns the pairs that have a word on both sides; none is a `ValueError`."""
-        check_aligned(source, target, where)
-        pairs = with_words(zip(source, target), where)
+        check_aligned(len(source), len(target), where)
+        pairs = drop_empty_pairs(zip(source, target), where)
         return cls(*map(list, zip(*pairs)))
 
     def __len__(self):
@@ -80,7 +80,9 @@ class Corpus:
         names = "dev", "train"
         sides = self.train.source, self.train.target
         folder = folder_of((share, *map(digest_of, sides)))
-        splits = stored(folder, names, lambda: deal(zip(*sides), share, names))
+        splits = store_once(
+            folder, names, lambda: deal(zip(*sides), share, names)
+        )
         dev, train = (Split(*splits[name]) for name in names)
         if not (len(dev) and len(train)):
             raise ValueError(
@@ -163,16 +165,16 @@ def _place(sentence: str) -> float:
     return int.from_bytes(sha256[:8], "big") / 2**64
 
 
-def check_aligned(source: Sequence, target: Sequence, where: object):
+def check_aligned(source_lines: int, target_lines: int, where: object):
     """Refuses sides of different lengths."""
-    if len(source) != len(target):
+    if source_lines != target_lines:
         raise ValueError(
             "Line i of one side translates line i of the other: both need as many "
-            f"lines. Received: {len(source)} and {len(target)} in {where}."
+            f"lines. Received: {source_lines} and {target_lines} in {where}."
         )
 
 
-def with_words(
+def drop_empty_pairs(
     pairs: Iterable[Sequence[str | None]],
     where: object,
 ) -> Iterator[tuple[str, str]]:
@@ -184,11 +186,10 @@ def with_words(
     complete = 0
     for number, (source, target) in enumerate(pairs):
         if source is None or target is None:
-            lengths = [number, number + 1 + sum(1 for _ in pairs)]
-            if target is None:
-                lengths.reverse()
-            first, second = map(range, lengths)
-            check_aligned(first, second, where)
+            longer = number + 1 + sum(1 for _ in pairs)
+            if source is None:
+                check_aligned(number, longer, where)
+            check_aligned(longer, number, where)
         elif has_a_word(source) and has_a_word(target):
             complete += 1
             yield source, target

@@ -21,7 +21,7 @@ def download(url: str, path: Path, known_hash: str) -> Path:
 
     pooch.get_logger().setLevel("WARNING")
 
-    def get(*arguments):
+    def fetch(*arguments):
         # pooch sets the total.
         with byte_line(path.name, 1) as line:
             pooch.HTTPDownloader(line, _CHUNK, timeout=TIMEOUT)(*arguments)
@@ -33,7 +33,7 @@ def download(url: str, path: Path, known_hash: str) -> Path:
                 known_hash,
                 path.name,
                 path.parent,
-                downloader=get,
+                downloader=fetch,
             )
         except (OSError, ValueError) as error:
             raise OSError(

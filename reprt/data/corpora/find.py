@@ -14,7 +14,7 @@ from reprt.data.corpora import embedded, own, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
 from reprt.data.corpora.tables import TABLES, Quoting, is_table
-from reprt.files import cache, expanded
+from reprt.files import cache, expand_path
 
 
 class TextUnavailable(ValueError):
@@ -28,7 +28,6 @@ class NothingFound(TextUnavailable):
 def find(
     text: str,
     pair: str,
-    downloads: bool = True,
     columns: Sequence[str] = (),
     quoting: Quoting | None = None,
 ) -> Corpus:
@@ -49,7 +48,6 @@ def find(
             one column per language.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, e.g. `"zh-CN_to_en"`.
-        downloads: whether TED is also looked for at the two addresses.
         columns: of a table, the source's and the target's. Defaults to the languages.
         quoting: of `.tsv` and `.csv`: `"none"` if quotes are part of the sentences,
             `"double"` if they stand around cells and are doubled within, `"backslash"`
@@ -84,24 +82,29 @@ def find(
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
         setting = f"a path (the names are {', '.join(TEXTS)})"
-        return _given(text, pair, setting, columns, quoting)
+        return _read_path(text, pair, setting, columns, quoting)
     if from_environment := os.environ.get("REPRT_TED"):
-        return _given(from_environment, pair, "REPRT_TED")
+        return _read_path(from_environment, pair, "REPRT_TED")
     # Nothing else can be searched for.
     ted.find_pair(pair, of_ted=True)
 
-    tried = []
-    sources = [("prepared by TFDS", _prepared), ("in the cache", _cached)]
-    for address in ted.ADDRESSES if downloads else ():
-        sources.append(("by download", functools.partial(_downloaded, address)))
+    failures = []
+    sources = [
+        ("prepared by TFDS", _read_prepared),
+        ("in the cache", _read_cached),
+    ]
+    for address in ted.ADDRESSES:
+        sources.append(
+            ("by download", functools.partial(_read_download, address))
+        )
     for name, source in sources:
         try:
             return source(pair)
         except (ImportError, OSError, ValueError) as error:
-            tried.append(f"- {name}: {error}")
-    there = "\n".join(tried)
+            failures.append(f"- {name}: {error}")
+    attempts = "\n".join(failures)
     raise NothingFound(f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
-{there}
+{attempts}
 
 There are three ways to get it:
 1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or --text PATH.
@@ -111,7 +114,7 @@ There are three ways to get it:
 ({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
 
 
-def _given(
+def _read_path(
     path: str,
     pair: str,
     setting: str,
@@ -119,7 +122,7 @@ def _given(
     quoting=None,
 ) -> Corpus:
     """Reads the text that the user names, and no other."""
-    place = expanded(path)
+    place = expand_path(path)
     try:
         if not place.exists():
             raise FileNotFoundError(
@@ -145,9 +148,9 @@ def _given(
         ) from error
 
 
-def _prepared(pair: str) -> Corpus:
+def _read_prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = expanded(data) / "ted_hrlr_translate" / pair / "1.0.0"
+    folder = expand_path(data) / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}.")
@@ -158,13 +161,13 @@ def _prepared(pair: str) -> Corpus:
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 
-def _cached(pair: str) -> Corpus:
+def _read_cached(pair: str) -> Corpus:
     archive = cache() / ted.NAME
     if not archive.is_file():
         raise FileNotFoundError(f"there is no {archive}.")
     return ted.read(archive, pair)
 
 
-def _downloaded(address: str, pair: str) -> Corpus:
+def _read_download(address: str, pair: str) -> Corpus:
     download(address, cache() / ted.NAME, ted.SHA256)
-    return _cached(pair)
+    return _read_cached(pair)

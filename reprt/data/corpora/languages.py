@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora.lines import decoded
+from reprt.data.corpora.lines import decode_lines
 from reprt.data.corpora.tables import DELIMITERS, is_table
-from reprt.imports import load_extra
+from reprt.imports import load_pyarrow
 
 _TAG = "[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*"
 # Endings that may stand behind that of the language.
@@ -56,10 +56,9 @@ def column_names(path: Path) -> list[str]:
     """Returns the names of a table's columns, as its beginning has them."""
     ending = path.suffix.lower()
     if ending == ".parquet":
-        need = "Tables in .parquet need pyarrow: pip install '.[train]'."
-        return load_extra("pyarrow.parquet", need).read_schema(path).names
+        return load_pyarrow("pyarrow.parquet").read_schema(path).names
     with open(path, "rb") as file:
-        head = next(decoded(file, path), "")
+        head = next(decode_lines(file, path), "")
     if ending == ".jsonl":
         # What is no JSON is refused when all lines are read.
         return re.findall(r'"(\w+)"\s*:', head)

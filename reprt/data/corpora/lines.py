@@ -8,7 +8,7 @@ from pathlib import Path
 from reprt.files import not_utf8
 
 
-def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
+def decode_lines(file: Iterable[bytes], name: object) -> Iterator[str]:
     """Yields lines without their breaks, LF or CR LF; names one that is not UTF-8."""
     for number, line in enumerate(file, 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -21,11 +21,11 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a file, as `decoded` does; `.gz` is decompressed."""
-    opened = gzip.open if path.suffix == ".gz" else open
+    """Yields the lines of a file, as `decode_lines` does; `.gz` is decompressed."""
+    open_file = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rb") as file:
-            yield from decoded(file, path)
+        with open_file(path, "rb") as file:
+            yield from decode_lines(file, path)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(
             f"Expected {path} to be a whole gzip file. Received: {error}."

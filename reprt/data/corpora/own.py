@@ -9,10 +9,10 @@ from reprt.data.corpora.corpus import (
     Corpus,
     Split,
     deal,
-    with_words,
+    drop_empty_pairs,
 )
 from reprt.data.corpora.lines import lines
-from reprt.data.corpora.store import folder_of, stored
+from reprt.data.corpora.store import folder_of, store_once
 from reprt.data.corpora.tables import TABLES, Quoting, is_table, read_table
 from reprt.data.corpora.ted import find_pair
 from reprt.progress import byte_line
@@ -39,43 +39,44 @@ def load(
         quoting: of `.tsv` and `.csv`, as `read_table` has it.
     """
     find_pair(pair)
+    files = {"train": train, "dev": dev, "test": test}
+    missing, absolute_paths = [], []
+    for name, paths in files.items():
+        _check_kinds(paths)
+        absolute_paths.append([str(Path(path).absolute()) for path in paths])
+        if not paths:
+            missing.append(name)
     columns = columns or pair.split("_to_")
     if len(columns) != 2 or columns[0] == columns[1]:
         raise ValueError(
             "Expected two 'columns', the source's and the target's. Received: "
             f"{', '.join(columns)}."
         )
-    files = {"train": train, "dev": dev, "test": test}
-    missing = [name for name in files if not files[name]]
-    for paths in files.values():
-        _check_kinds(paths)
 
     def read():
         for name, paths in files.items():
             if not paths:
                 continue
-            pairs = _shown(paths, _pairs(paths, columns, quoting))
+            pairs = _show_progress(paths, _pairs(paths, columns, quoting))
             if name == "train" and missing:
                 yield from deal(pairs, held_out, [*missing, "train"])
             else:
                 for pair in pairs:
                     yield name, *pair
 
-    places = []
-    for paths in files.values():
-        places.append([str(Path(path).absolute()) for path in paths])
     settings = tuple(columns), quoting, missing and held_out
-    folder = folder_of((places, settings))
-    sides = stored(folder, SPLITS, read, [*train, *dev, *test])
+    folder = folder_of((absolute_paths, settings))
+    sides = store_once(folder, SPLITS, read, [*train, *dev, *test])
     splits = {name: Split(*sides[name]) for name in files}
-    if empty := [name for name, split in splits.items() if not len(split)]:
-        whole = sum(len(splits[name]) for name in [*missing, "train"])
-        raise ValueError(
-            f"Expected enough pairs in {' and '.join(train)} for "
-            f"{', '.join(missing)}, {held_out:.2%} each. Received: {whole}, none of "
-            f"which falls to {empty[0]}. Add files by --dev and --test."
-        )
-    origin = " and ".join(str(Path(path).absolute()) for path in train)
+    for name, split in splits.items():
+        if not len(split):
+            count = sum(len(splits[part]) for part in [*missing, "train"])
+            raise ValueError(
+                f"Expected enough pairs in {' and '.join(train)} for "
+                f"{', '.join(missing)}, {held_out:.2%} each. Received: {count}, none "
+                f"of which falls to {name}. Add files by --dev and --test."
+            )
+    origin = " and ".join(absolute_paths[0])
     name = f"{pair} from {Path(train[0]).name}"
     return Corpus(name, pair, False, origin, **splits)
 
@@ -86,11 +87,12 @@ def _check_kinds(paths: Sequence[str]):
     if tables not in ([], [True], [False, False]):
         raise ValueError(
             f"Expected two files, one sentence per line, or a table whose name ends "
-            f"with {', '.join(TABLES)}. Received: {' and '.join(map(str, paths))}."
+            f"with {', '.join(TABLES)}. Received: {' and '.join(map(str, paths))}. "
+            "Only a language model takes one file."
         )
 
 
-def _shown(
+def _show_progress(
     paths: Sequence[str],
     pairs: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[str, str]]:
@@ -112,6 +114,6 @@ def _pairs(
     where = " and ".join(map(str, paths))
     if len(paths) == 2:
         sides = map(lines, map(Path, paths))
-        return with_words(itertools.zip_longest(*sides), where)
+        return drop_empty_pairs(itertools.zip_longest(*sides), where)
     rows = read_table(Path(paths[0]), columns, quoting)
-    return with_words((row[1:] for row in rows), where)
+    return drop_empty_pairs((row[1:] for row in rows), where)

@@ -16,7 +16,7 @@ from reprt.files import (
     remove_unfinished,
     whole_folder,
 )
-from reprt.imports import load_extra
+from reprt.imports import load_pyarrow
 
 # It changes whenever the same files give another text, or another file.
 VERSION = 1
@@ -39,9 +39,9 @@ class Sentences(Sequence[str]):
         self.digest = digest
         self._place = path, side, digest
         # The file is read on even if its name becomes another's.
-        self._file = _pyarrow().OSFile(str(path))
-        memory = _pyarrow().memory_map(str(path))
-        table = _pyarrow("ipc").open_file(memory).read_all()
+        self._file = load_pyarrow().OSFile(str(path))
+        memory = load_pyarrow().memory_map(str(path))
+        table = load_pyarrow("pyarrow.ipc").open_file(memory).read_all()
         self._column = table.column(side)
 
     def __reduce__(self):
@@ -61,7 +61,7 @@ class Sentences(Sequence[str]):
 
     def __iter__(self):
         # What is looked at where it is mapped would count as this process's memory.
-        reader = _pyarrow("ipc").open_file(self._file)
+        reader = load_pyarrow("pyarrow.ipc").open_file(self._file)
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
             yield from batch.column(self._place[1]).to_pylist()
@@ -94,7 +94,7 @@ def folder_of(identity: object) -> Path:
     return cache() / "texts" / sha256[:16]
 
 
-def stored(
+def store_once(
     folder: Path,
     splits: Sequence[str],
     read: Callable[[], Iterable[tuple[str, str, str]]],
@@ -157,10 +157,12 @@ class _Writer:
     """Writes the pairs of a split to an Arrow file, and takes each side's sha256."""
 
     def __init__(self, path: Path):
-        arrow = _pyarrow()
+        arrow = load_pyarrow()
         self.shas = [hashlib.sha256() for _ in SIDES]
         self._schema = arrow.schema([(side, arrow.string()) for side in SIDES])
-        self._file = _pyarrow("ipc").new_file(str(path), self._schema)
+        self._file = load_pyarrow("pyarrow.ipc").new_file(
+            str(path), self._schema
+        )
         self._pairs: list[tuple[str, str]] = []
 
     def add(self, source: str, target: str):
@@ -178,7 +180,7 @@ class _Writer:
         self._pairs.clear()
         for sha, sentences in zip(self.shas, sides):
             _add(sha, sentences)
-        batch = _pyarrow().record_batch(sides, schema=self._schema)
+        batch = load_pyarrow().record_batch(sides, schema=self._schema)
         self._file.write_batch(batch)
 
 
@@ -204,8 +206,3 @@ def _is_whole(place: Path, sizes: list) -> bool:
 def _written(place: Path) -> list[int]:
     """Returns the sizes of the files of all splits."""
     return [path.stat().st_size for path in sorted(place.glob("*.arrow"))]
-
-
-def _pyarrow(module: str = ""):
-    need = "Texts on disk need pyarrow: pip install '.[train]'."
-    return load_extra(f"pyarrow{module and '.'}{module}", need)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from reprt.data.corpora.lines import lines
-from reprt.imports import load_extra
+from reprt.imports import load_pyarrow
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
 Quoting = Literal["none", "double", "backslash", "escapes"]
@@ -87,8 +87,8 @@ def read_table(
 def _quoting(path: Path, columns) -> Quoting:
     """Returns the way of quoting that fits a table, which is read in all of them."""
     first = next(_lines(path), "")
-    quoted = path.suffix.lower() == ".csv" or first.startswith('"')
-    ways = ("double", "backslash", "none") if quoted else get_args(Quoting)
+    has_quotes = path.suffix.lower() == ".csv" or first.startswith('"')
+    ways = ("double", "backslash", "none") if has_quotes else get_args(Quoting)
     readings: dict[Quoting, tuple[int, str]] = {}
     errors = []
     for way in ways:
@@ -96,7 +96,7 @@ def _quoting(path: Path, columns) -> Quoting:
             readings[way] = _count_and_digest(_rows(path, columns, way))
         except ValueError as error:
             errors.append(error)
-    if quoted and "none" in readings and _holds(path, '"'):
+    if has_quotes and "none" in readings and _contains(path, '"'):
         # Quotes around cells are usual here. But a cell of several lines, each of
         # which would be a row, has begun with a quote that is part of its sentence.
         by_line = readings.pop("none")
@@ -104,12 +104,13 @@ def _quoting(path: Path, columns) -> Quoting:
             readings["none"] = by_line
     if not readings:
         raise errors[0]
-    usual, *others = readings
-    for other in others:
-        if readings[other] != readings[usual]:
-            rows = (_rows(path, columns, way) for way in (usual, other))
-            raise ValueError(_told_apart(path, *rows))
-    return usual
+    first_way, *other_ways = readings
+    for way in other_ways:
+        if readings[way] != readings[first_way]:
+            rows = _rows(path, columns, first_way)
+            other_rows = _rows(path, columns, way)
+            raise ValueError(_first_difference(path, rows, other_rows))
+    return first_way
 
 
 def _count_and_digest(rows: Iterator[Row]) -> tuple[int, str]:
@@ -122,16 +123,16 @@ def _count_and_digest(rows: Iterator[Row]) -> tuple[int, str]:
 
 def _lines(path: Path) -> Iterator[str]:
     """Yields the lines of a table; rows may end as on old Macs."""
-    bare = (line.rstrip("\r") for line in lines(path))
-    first = next(bare, "")
-    second = next(bare, None)
+    stripped = (line.rstrip("\r") for line in lines(path))
+    first = next(stripped, "")
+    second = next(stripped, None)
     if second is None:
         yield from first.split("\r")
     else:
-        yield from itertools.chain([first, second], bare)
+        yield from itertools.chain([first, second], stripped)
 
 
-def _holds(path: Path, mark: str) -> bool:
+def _contains(path: Path, mark: str) -> bool:
     return any(mark in line for line in _lines(path))
 
 
@@ -175,7 +176,7 @@ def _cells(
         for number, line in enumerate(_lines(path), 1):
             cells = line.split(delimiter)
             if quoting == "escapes":
-                cells = [_unescaped(cell, path, number) for cell in cells]
+                cells = [_unescape(cell, path, number) for cell in cells]
             yield number, cells
         return
     rows = _with_breaks(path)
@@ -183,14 +184,14 @@ def _cells(
     if quoting == "backslash":
         escape = "\\"
         # The csv module would drop a backslash before any character.
-        rows = (_ESCAPE.sub(_bare_doubled, row) for row in rows)
+        rows = (_ESCAPE.sub(_double_bare, row) for row in rows)
     # A cell may be longer than the csv module's usual limit.
     csv.field_size_limit(max(csv.field_size_limit(), path.stat().st_size))
     reader = csv.reader(
         (row.replace("\r", _CR) for row in rows),
         delimiter=delimiter,
         escapechar=escape,
-        skipinitialspace=_holds(path, f'{delimiter} "'),
+        skipinitialspace=_contains(path, f'{delimiter} "'),
         strict=True,
     )
     number = 1
@@ -219,16 +220,16 @@ def _with_breaks(path: Path) -> Iterator[str]:
     yield line
 
 
-def _bare_doubled(escape: re.Match) -> str:
+def _double_bare(escape: re.Match) -> str:
     return escape[0] if escape[1] else r"\\"
 
 
-def _unescaped(cell: str, path: Path, number: int) -> str:
+def _unescape(cell: str, path: Path, number: int) -> str:
     """Returns a cell with what its escapes stand for; NULL has no text."""
     if cell == r"\N":
         return ""
     try:
-        return re.sub(r"\\(.?)", lambda found: _MEANINGS[found[1]], cell)
+        return re.sub(r"\\(.?)", lambda match: _MEANINGS[match[1]], cell)
     except KeyError as error:
         raise ValueError(
             f"Expected a \\ in {path} only before {' '.join(_MEANINGS)}. Received: one "
@@ -251,11 +252,17 @@ def _check_names(path: Path, names: Sequence[str], columns, where: str):
             )
 
 
-def _told_apart(path: Path, one: Iterator[Row], other: Iterator[Row]) -> str:
+def _first_difference(
+    path: Path,
+    rows: Iterator[Row],
+    other_rows: Iterator[Row],
+) -> str:
     """Names the first row that two ways of quoting read as two."""
-    rows = itertools.zip_longest(one, other)
-    first = next(filter(None, pair) for pair in rows if pair[0] != pair[1])
-    numbers, *sides = zip(*first)
+    for row, other_row in itertools.zip_longest(rows, other_rows):
+        if row != other_row:
+            break
+    # One way may read a row more than the other.
+    numbers, *sides = zip(*filter(None, (row, other_row)))
     cells = " or ".join(map(reprlib.repr, zip(*sides)))
     return (
         f"Expected {path} to have quotes of one meaning. Received: line "
@@ -271,7 +278,7 @@ def _read_jsonl(path: Path, columns) -> Iterator[Row]:
             continue
         where = f"line {number}"
         try:
-            cells = json.loads(line, object_pairs_hook=_unique)
+            cells = json.loads(line, object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path} cannot be read as a table: {where}: {error}"
@@ -282,12 +289,16 @@ def _read_jsonl(path: Path, columns) -> Iterator[Row]:
                 f"{reprlib.repr(cells)} in {where}."
             )
         names |= dict.fromkeys(cells)
-        sides = (_sentence(cells.get(each), path, where) for each in columns)
-        yield Row(number, *sides)
+        source, target = map(cells.get, columns)
+        yield Row(
+            number,
+            _sentence(source, path, where),
+            _sentence(target, path, where),
+        )
     _check_names(path, list(names), columns, "its objects")
 
 
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Makes an object, none of whose names may be there twice."""
     cells = dict(pairs)
     if len(cells) < len(pairs):
@@ -298,9 +309,8 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path, columns) -> Iterator[Row]:
-    need = "Tables in .parquet need pyarrow: pip install '.[train]'."
-    pyarrow = load_extra("pyarrow", need)
-    parquet = load_extra("pyarrow.parquet", need)
+    pyarrow = load_pyarrow()
+    parquet = load_pyarrow("pyarrow.parquet")
     number = 0
     try:
         table = parquet.ParquetDataset(path)
@@ -311,7 +321,7 @@ def _read_parquet(path: Path, columns) -> Iterator[Row]:
                 sides = [column.to_pylist() for column in batch.columns]
                 for number, pair in enumerate(zip(*sides), number + 1):
                     where = f"row {number}"
-                    cells = (_sentence(cell, path, where) for cell in pair)
+                    cells = [_sentence(cell, path, where) for cell in pair]
                     yield Row(number, *cells)
     # Their messages name no file.
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:

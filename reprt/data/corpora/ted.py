@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from reprt.data.corpora.archive import plain_files, read_member
 from reprt.data.corpora.corpus import SPLITS, Corpus, Split
-from reprt.data.corpora.lines import decoded, read_lines
+from reprt.data.corpora.lines import decode_lines, read_lines
 from reprt.files import read_text
 
 NAME = "qi18naacl-dataset.tar.gz"
@@ -105,26 +105,23 @@ def find_pair(name: str, of_ted: bool = False) -> Pair:
     """
     if name in PAIRS:
         return PAIRS[name]
-    found = re.fullmatch(f"({_TAG})_to_({_TAG})", name)
-    if found and not of_ted:
-        return Pair((found[1],), found[2])
-    expected = (
-        "a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en"
-    )
-    if found:
+    tags = re.fullmatch(f"({_TAG})_to_({_TAG})", name)
+    if tags and not of_ted:
+        return Pair((tags[1],), tags[2])
+    close = difflib.get_close_matches(name, PAIRS, n=1)
+    if tags:
         expected = f"one of the pairs of TED-HRLR: {', '.join(PAIRS)}"
-    near = difflib.get_close_matches(name, PAIRS, n=1)
-    if not found and (languages := _TWO_LANGUAGES.fullmatch(name)):
-        near = ["_to_".join(languages.groups())]
-    raise ValueError(
-        f"Expected {expected}. Received: {name!r}."
-        + (f" Did you mean {near[0]!r}?" if near else "")
-        + (
-            " Another pair needs a text of your own: --text FOLDER."
-            if found
-            else ""
+        advice = " Another pair needs a text of your own: --text FOLDER."
+    else:
+        expected = (
+            "a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en"
         )
-    )
+        advice = ""
+        if languages := _TWO_LANGUAGES.fullmatch(name):
+            close = ["_to_".join(languages.groups())]
+    if close:
+        advice = f" Did you mean {close[0]!r}?{advice}"
+    raise ValueError(f"Expected {expected}. Received: {name!r}.{advice}")
 
 
 def read(place: str | os.PathLike, pair: str) -> Corpus:
@@ -136,60 +133,66 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
     of its sentence pairs and any known sentences say so. What is missing is a
     `FileNotFoundError`, any other fault a `ValueError`.
     """
-    known, root = find_pair(pair), Path(place)
+    languages, root = find_pair(pair), Path(place)
     if root.is_file():
-        found: dict[str, dict[str, bytes]] = {}
-        with plain_files(root) as files:
-            for entry, file in files:
-                path = PurePosixPath(entry.name)
-                inside = found.setdefault(path.parent.name, {})
-                if path.parent.name in (known.folder, known.name):
-                    inside[path.name] = read_member(root, entry, file)
-        content = found[_folder(known, found, root)]
-        lines = {
-            n: decoded(io.BytesIO(data), root / n)
-            for n, data in content.items()
-        }
-        splits = _splits(known, lambda name: list(lines[name]), root)
-        return _label(known, splits, root, root.name)
+        return _read_archive(root, languages)
     if (root / "datasets").is_dir():
         root /= "datasets"
-    folder = root / _folder(known, [each.name for each in root.iterdir()], root)
-    splits = _splits(known, lambda name: read_lines(folder / name), folder)
+    names = [path.name for path in root.iterdir()]
+    folder = root / _folder(languages, names, root)
+    splits = _splits(languages, lambda name: read_lines(folder / name), folder)
     root = root.resolve()
     if root.name == "datasets":
         root = root.parent
     form = read_text(root / FORM).strip() if (root / FORM).exists() else ""
-    return _label(known, splits, folder, root.name, form)
+    return _label(languages, splits, folder, root.name, form)
 
 
-def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
+def _read_archive(archive: Path, pair: Pair) -> Corpus:
+    # The content of the pair's files; the names of other folders, for an error.
+    folders: dict[str, dict[str, bytes]] = {}
+    with plain_files(archive) as members:
+        for entry, file in members:
+            path = PurePosixPath(entry.name)
+            files = folders.setdefault(path.parent.name, {})
+            if path.parent.name in (pair.folder, pair.name):
+                files[path.name] = read_member(archive, entry, file)
+    files = folders[_folder(pair, folders, archive)]
+
+    def read(name):
+        return list(decode_lines(io.BytesIO(files[name]), archive / name))
+
+    return _label(pair, _splits(pair, read, archive), archive, archive.name)
+
+
+def _folder(pair: Pair, names: Iterable[str], text: Path) -> str:
     """Returns which of a text's folders is the pair's."""
     for name in (pair.folder, pair.name):
-        if name in there:
+        if name in names:
             return name
-    others = sorted(name for name in there if "_to_" in name)
+    others = sorted(name for name in names if "_to_" in name)
     raise FileNotFoundError(
         f"Expected the folder datasets/{pair.folder} in {text}. "
         f"Pairs that are there: {', '.join(others) or 'none'}."
     )
 
 
-def _splits(pair: Pair, lines: Callable, place: Path) -> list[Split]:
+def _splits(pair: Pair, read: Callable, place: Path) -> list[Split]:
     """Returns the splits of a pair, from a function that reads a file by its name."""
     splits = []
     for split in SPLITS:
         sides = {}
         for name in pair.files(split):
             try:
-                sides[place / name] = lines(name)
+                sides[place / name] = read(name)
             except (FileNotFoundError, KeyError):
                 raise FileNotFoundError(
                     f"{place / name} is missing. Each of {', '.join(SPLITS)} needs "
                     "two files, as datasets/pt_to_en/pt.train and en.train."
                 ) from None
-        (source, here), (target, there) = sides.items()
-        splits.append(Split.of(here, there, f"{source} and {target}"))
+        where = " and ".join(map(str, sides))
+        source, target = sides.values()
+        splits.append(Split.of(source, target, where))
     return splits
 
 
@@ -197,30 +200,31 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair that TFDS has prepared, in the order of its files."""
     import tensorflow_datasets as tfds
 
-    known = find_pair(pair)
+    languages = find_pair(pair)
+    columns = "_".join(languages.source), languages.target
     builder = tfds.builder_from_directory(folder)
-    languages, splits = ("_".join(known.source), known.target), []
+    splits = []
     for name in ("train", "validation", "test"):
         sides: tuple[list[str], list[str]] = [], []
         # By the batch, since one by one takes a minute for the largest pairs.
         for batch in (
             builder.as_dataset(split=name).batch(1024).as_numpy_iterator()
         ):
-            for language, side in zip(languages, sides):
-                side.extend(sentence.decode() for sentence in batch[language])
+            for column, side in zip(columns, sides):
+                side.extend(map(bytes.decode, batch[column]))
         splits.append(Split.of(*sides, f"{folder}, {name}"))
-    return _label(known, splits, folder, "TFDS")
+    return _label(languages, splits, folder, "TFDS")
 
 
-def _label(pair, splits: list[Split], origin, found_in: str, form="") -> Corpus:
+def _label(pair, splits: list[Split], origin, origin_name, form="") -> Corpus:
     train, dev, test = splits
     official = (len(train), len(dev)) == (pair.train, pair.dev)
     if official and pair.witnesses:
         # Another text can be cut to the official counts, e.g. to compare models at the
         # same scale, and must not pass for the official one.
-        there = set(map(_fingerprint, (*train.target, *dev.target)))
-        official = there.issuperset(pair.witnesses)
-    name = f"{pair.name} from {found_in} (not the official TED-HRLR split)"
+        fingerprints = set(map(_fingerprint, (*train.target, *dev.target)))
+        official = fingerprints.issuperset(pair.witnesses)
+    name = f"{pair.name} from {origin_name} (not the official TED-HRLR split)"
     if official:
         name = f"TED-HRLR {pair.name}{form and f', {form}'}"
     return Corpus(name, pair.name, official, str(origin), train, dev, test)

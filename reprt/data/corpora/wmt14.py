@@ -16,8 +16,8 @@ from typing import Any
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
-from reprt.data.corpora.lines import decoded
-from reprt.data.corpora.store import stored
+from reprt.data.corpora.lines import decode_lines
+from reprt.data.corpora.store import store_once
 from reprt.files import cache, read_toml, write_text
 from reprt.progress import byte_line
 
@@ -58,7 +58,7 @@ def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
     The training text is the archives of `TRAIN` that have the languages, in this order,
-    without the pairs that `cleaned` drops. Validation is newstest2013. Test is
+    without the pairs that `clean_pair` drops. Validation is newstest2013. Test is
     newstest2014 as sacrebleu reads it: what systems were given, and their reference.
     """
     if pair not in PAIRS:
@@ -66,9 +66,11 @@ def load(pair: str) -> Corpus:
             f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}."
         )
     [other] = {*pair.split("_to_")} - {"en"}
-    pairs = [each for each in PAIRS if other in each]
+    pairs = [name for name in PAIRS if other in name]
     names = ["train", "dev", *pairs]
-    sides = stored(place(other), names, functools.partial(_read, other, pairs))
+    sides = store_once(
+        place(other), names, functools.partial(_read, other, pairs)
+    )
     # The text is from English, and newstest2014 has its own for each direction.
     step = 1 if pair == pairs[0] else -1
     train, dev = (Split(*sides[name][::step]) for name in names[:2])
@@ -91,7 +93,7 @@ def place(other: str) -> Path:
     return cache() / "wmt14" / sha256[:16]
 
 
-def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
+def clean_pair(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     """Returns a pair with single spaces, or None where it is to be dropped.
 
     A pair is dropped if a side has no word or more than 250 between spaces, has more
@@ -101,12 +103,13 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     fewest, most = sorted(map(len, words))
     if most > min(LONGEST, MOST_TIMES * fewest):
         return None
-    one, other = map(b" ".join, words)
+    source, target = map(b" ".join, words)
     try:
-        kept = has_a_word(one.decode()) and has_a_word(other.decode())
+        if has_a_word(source.decode()) and has_a_word(target.decode()):
+            return source, target
     except UnicodeDecodeError:
-        return None
-    return (one, other) if kept else None
+        pass
+    return None
 
 
 def _read(
@@ -115,18 +118,18 @@ def _read(
 ) -> Iterator[tuple[str, str, str]]:
     """Yields the pairs of all splits, and records what was kept of each part."""
     parts = [part for part in TRAIN if other in part.languages]
-    dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *parts)]
+    dev, *train = [_download(part.url, part.sha256) for part in (DEV, *parts)]
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
     # the MD5 is another, and takes what a killed one has left for the whole.
     from sacrebleu.dataset import DATASETS
 
     full = DATASETS["wmt14/full"]
     (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
-    test = _downloaded(url, f"md5:{md5}")
+    test = _download(url, f"md5:{md5}")
     sides = []
     for member in DEV.members(other):
         with open_member(dev, member) as (file, _):
-            sides.append(list(decoded(file, member)))
+            sides.append(list(decode_lines(file, member)))
     for source, target in zip(*sides, strict=True):
         yield "dev", source, target
     for pair in pairs:
@@ -139,31 +142,31 @@ def _read(
             yield pair, source, target
     records = []
     for part, path in zip(parts, train):
-        number = kept = 0
-        for number, clean in enumerate(_cleaned_part(part, other, path), 1):
+        count = count_kept = 0
+        for count, clean in enumerate(_clean_part(part, other, path), 1):
             if clean is not None:
-                kept += 1
+                count_kept += 1
                 source, target = clean
                 yield "train", source.decode(), target.decode()
-        records.append({"name": part.name, "pairs": number, "kept": kept})
+        records.append({"name": part.name, "pairs": count, "kept": count_kept})
     text = json.dumps(records, indent=2) + "\n"
     write_text(place(other) / "parts.json", text)
 
 
-def _downloaded(url: str, known_hash: str) -> Path:
+def _download(url: str, known_hash: str) -> Path:
     return download(url, cache() / "wmt14" / url.rpartition("/")[2], known_hash)
 
 
 def _segments(sgml: str) -> list[str]:
-    return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
+    return [" ".join(text.split()) for text in _SEGMENT.findall(sgml)]
 
 
-def _cleaned_part(
+def _clean_part(
     part: Part,
     other: str,
     archive: Path,
 ) -> Iterator[tuple[bytes, bytes] | None]:
-    """Yields what `cleaned` makes of each pair of a part."""
+    """Yields what `clean_pair` makes of each pair of a part."""
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         (english, size), (foreign, _) = (
@@ -177,4 +180,4 @@ def _cleaned_part(
         for number, pair in enumerate(zip(*sides, strict=True), start=1):
             if number % _LINES_BETWEEN == 0:
                 line.update(english.tell() - line.n)
-            yield cleaned(*pair)
+            yield clean_pair(*pair)

@@ -29,6 +29,7 @@ from reprt.data.tokenizers.tokenizer import (
     tensorflow_text,
 )
 from reprt.imports import load_extra
+from reprt.progress import ignore_progress
 
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
@@ -98,10 +99,10 @@ class BPE(Tokenizer):
     def graph_encode(self, sentences):
         return self.graph.tokenize(sentences)
 
-    def graph_write(self, ids):
+    def graph_detokenize(self, ids):
         return self.graph.detokenize(ids)
 
-    def _joined(self, ids):
+    def _join(self, ids):
         return self._processor.decode(ids)
 
 
@@ -129,12 +130,12 @@ class BPESettings(VocabularySettings):
     def joint(self) -> bool:
         return self.shared
 
-    def learn(self, corpus, folder, progress=lambda text: None):
+    def learn(self, corpus, folder, progress=ignore_progress):
         source, target = super().learn(corpus, folder, progress)
         if self.tags:
             source_tag, target_tag = _tags(corpus.pair)
-            source = BPE(_starting_with(source.to_bytes(), source_tag))
-            target = BPE(_starting_with(target.to_bytes(), target_tag))
+            source = BPE(_set_start_token(source.to_bytes(), source_tag))
+            target = BPE(_set_start_token(target.to_bytes(), target_tag))
         return source, target
 
     def _identity(self, pair):
@@ -142,7 +143,7 @@ class BPESettings(VocabularySettings):
         settings = self.size, tags, self.sentences, NORMALISATION, COVERAGE
         return f"bpe {settings}"
 
-    def _learnt(self, sentences, pair):
+    def _learn(self, sentences, pair):
         tags = _tags(pair) if self.tags else ()
         return BPE(learn_model(sentences, self.size, tags))
 
@@ -196,20 +197,20 @@ def learn_model(
             f"Expected 'size' in [vocabulary] to be one that sentencepiece can learn "
             f"of this text. Received: {size}. {reason}"
         ) from error
-    proto = _parsed(model.getvalue())
+    proto = _parse(model.getvalue())
     # How a model was learnt decides nothing.
     proto.trainer_spec.ClearField("num_threads")
     return proto.SerializeToString(deterministic=True)
 
 
-def _starting_with(model, start) -> bytes:
+def _set_start_token(model, start) -> bytes:
     """The same model, except for the start token of its sentences."""
-    proto = _parsed(model)
+    proto = _parse(model)
     proto.trainer_spec.bos_piece = start
     return proto.SerializeToString(deterministic=True)
 
 
-def _parsed(model: bytes):
+def _parse(model: bytes):
     from sentencepiece import sentencepiece_model_pb2 as messages
 
     return messages.ModelProto.FromString(model)  # type: ignore[attr-defined]

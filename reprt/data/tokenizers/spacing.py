@@ -83,7 +83,7 @@ RULES = (
 )
 
 
-def detokenised(text: str) -> str:
+def detokenize_words(text: str) -> str:
     """Returns words joined by spaces as people write them."""
     for pattern, written in RULES:
         # In RE2 `\\b` knows the letters of ASCII.

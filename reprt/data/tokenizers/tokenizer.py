@@ -4,7 +4,7 @@ import abc
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
 from reprt.fixed import Fixed
 from reprt.imports import load_extra
-from reprt.progress import counted
+from reprt.progress import ProgressCallback, ignore_progress, report_progress
 from reprt.settings import Place, Settings, Size
 
 # This many sentences become ids at a time.
@@ -99,7 +99,7 @@ class Tokenizer(Fixed, abc.ABC):
             self._check(row)
             inner = itertools.takewhile(self.end_id.__ne__, row)
             tokens = [token for token in inner if token not in edges]
-            sentences.append(self._joined(tokens))
+            sentences.append(self._join(tokens))
         return sentences
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Tokenizer(Fixed, abc.ABC):
         """Returns sentences as they come back from ids."""
         return self.decode(self.encode(sentences))
 
-    def as_written(self, sentence: str) -> str:
+    def detokenize(self, sentence: str) -> str:
         """Returns a decoded sentence as people write it."""
         return sentence
 
@@ -135,11 +135,11 @@ class Tokenizer(Fixed, abc.ABC):
         """`encode` within a graph: `(sentences,)` strings to a `tf.RaggedTensor`."""
 
     @abc.abstractmethod
-    def graph_write(self, ids):
-        """`as_written` of `decode` in a graph, of ids as a `tf.RaggedTensor`."""
+    def graph_detokenize(self, ids):
+        """`decode` and `detokenize` in a graph, of ids as a `tf.RaggedTensor`."""
 
     @abc.abstractmethod
-    def _joined(self, ids: list[int]) -> str:
+    def _join(self, ids: list[int]) -> str:
         """The sentence of ids that have no edges."""
 
 
@@ -165,7 +165,7 @@ class VocabularySettings(Settings, abc.ABC):
         self,
         corpus: Corpus,
         folder: Path,
-        progress: Callable[[str], None] = lambda text: None,
+        progress: ProgressCallback = ignore_progress,
     ) -> tuple[Tokenizer, Tokenizer]:
         """Returns both sides' tokenizers, learnt once: the folder keeps them."""
         if self.from_run:
@@ -179,33 +179,37 @@ class VocabularySettings(Settings, abc.ABC):
         elif train.source == train.target:
             # That of a language model.
             del texts["target"]
-        learn = functools.partial(
-            self._learn_once, corpus.pair, folder, progress
-        )
+        tokenizers = []
         # One after the other, each in the memory of the one before.
-        tokenizers = list(itertools.starmap(learn, texts.items()))
+        for name, sides in texts.items():
+            tokenizer = self._learn_once(
+                name, sides, corpus.pair, folder, progress
+            )
+            tokenizers.append(tokenizer)
         return tokenizers[0], tokenizers[-1]
 
-    def _learn_once(self, pair, folder, progress, name, sides) -> Tokenizer:
+    def _learn_once(self, name, sides, pair, folder, progress) -> Tokenizer:
         """Returns one tokenizer, of one side or of both."""
         work = f"vocabulary of the {name}"
 
         def sample():
             count = sum(min(self.sentences, len(side)) for side in sides)
-            sentences = itertools.chain.from_iterable(map(self._spread, sides))
-            parts = counted(chunks(sentences), count, work, progress)
+            sentences = itertools.chain.from_iterable(
+                map(self._sample_evenly, sides)
+            )
+            parts = report_progress(chunks(sentences), count, work, progress)
             yield from itertools.chain.from_iterable(parts)
             progress(f"{work}: {self.size:,} pieces of {count:,} sentences")
 
         def write(path):
-            self._learnt(sample(), pair).write(path)
+            self._learn(sample(), pair).write(path)
 
         settings = self._identity(pair)
         path = folder / f"{name_of(settings, *sides)}{self.tokenizer.ending}"
         make_once(path, write, progress)
         return self.tokenizer.read(path)
 
-    def _spread(self, sentences: Sequence[str]) -> Iterator[str]:
+    def _sample_evenly(self, sentences: Sequence[str]) -> Iterator[str]:
         """Yields the sentences of a side that are learnt on."""
         most, total = self.sentences, len(sentences)
         for number, sentence in enumerate(sentences):
@@ -217,7 +221,7 @@ class VocabularySettings(Settings, abc.ABC):
         """All that decides a tokenizer besides the text."""
 
     @abc.abstractmethod
-    def _learnt(self, sentences: Iterable[str], pair: str) -> Tokenizer:
+    def _learn(self, sentences: Iterable[str], pair: str) -> Tokenizer:
         """Returns the tokenizer that is learnt on sentences."""
 
 
@@ -240,8 +244,8 @@ def chunks(sentences: Iterable[str]) -> Iterator[list[str]]:
         raise ValueError(
             f"Expected several sentences. Received one: {sentences!r}."
         )
-    rest = iter(sentences)
-    while chunk := list(itertools.islice(rest, CHUNK)):
+    iterator = iter(sentences)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.cores import in_threads
-from reprt.data.corpora.lines import decoded
+from reprt.data.corpora.lines import decode_lines
 from reprt.data.rows import Rows
-from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.spacing import RULES, detokenize_words
 from reprt.data.tokenizers.tokenizer import (
     COVERAGE,
     Tokenizer,
@@ -60,7 +60,7 @@ class WordPiece(Tokenizer):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "WordPiece":
-        return cls(list(decoded(io.BytesIO(data), "it")))
+        return cls(list(decode_lines(io.BytesIO(data), "it")))
 
     def to_bytes(self) -> bytes:
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
@@ -71,8 +71,8 @@ class WordPiece(Tokenizer):
         flat = tf.cast(ids.values, tf.int32).numpy()
         return Rows(flat, ids.row_lengths().numpy())
 
-    def as_written(self, sentence: str) -> str:
-        return detokenised(sentence)
+    def detokenize(self, sentence: str) -> str:
+        return detokenize_words(sentence)
 
     @functools.cached_property
     def graph(self):
@@ -98,7 +98,7 @@ class WordPiece(Tokenizer):
         edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
-    def graph_write(self, ids):
+    def graph_detokenize(self, ids):
         tf, tf_text = tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
@@ -107,7 +107,7 @@ class WordPiece(Tokenizer):
             text = tf.strings.regex_replace(text, pattern, written)
         return text
 
-    def _joined(self, ids):
+    def _join(self, ids):
         """Puts pieces together as tensorflow-text does, but needs nothing of it."""
         words = " ".join(self.pieces(ids)).replace(" ##", "")
         return unicodedata.normalize("NFC", words)
@@ -122,7 +122,7 @@ class WordPieceSettings(VocabularySettings):
     def _identity(self, pair):
         return f"wordpiece {_LEARNING_VERSION} {self.size} {self.sentences}"
 
-    def _learnt(self, sentences, pair):
+    def _learn(self, sentences, pair):
         return WordPiece(learn_vocabulary(sentences, self.size))
 
 
@@ -153,9 +153,9 @@ def learn_vocabulary(sentences: Iterable[str], size: int) -> list[str]:
             words[word[start : start + step]] += count
         for character in word:
             characters[character] += count
-    ranked = sorted(characters, key=lambda one: (-characters[one], one))
-    sums = np.cumsum([characters[one] for one in ranked])
+    by_frequency = sorted(characters, key=lambda c: (-characters[c], c))
+    sums = np.cumsum([characters[c] for c in by_frequency])
     # This many of the most frequent characters make up `COVERAGE` of the text.
-    covering = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
-    known = set(ranked[: max(FEWEST_CHARACTERS, covering)])
-    return learn_pieces(words, size, known)
+    covering_size = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
+    alphabet = set(by_frequency[: max(FEWEST_CHARACTERS, covering_size)])
+    return learn_pieces(words, size, alphabet)

@@ -24,7 +24,7 @@ SLACK = 0.05
 def learn_pieces(
     counts: Mapping[str, int],
     size: int,
-    known: Set[str],
+    alphabet: Set[str],
 ) -> list[str]:
     """Returns at most `size` pieces, the reserved ones and all characters first.
 
@@ -32,9 +32,11 @@ def learn_pieces(
         counts: how often each word occurs.
         size: the number of pieces aimed at. A text may give fewer, and a text of many
             characters more.
-        known: the characters that have pieces. Words with others are left out.
+        alphabet: the characters that have pieces. Words with others are left out.
     """
-    ends = _Ends({word: counts[word] for word in counts if known >= set(word)})
+    ends = _Ends(
+        {word: counts[word] for word in counts if alphabet >= set(word)}
+    )
     low = max(FEWEST, min(counts.values()))
     high = min(MOST, max(counts.values()))
     while True:

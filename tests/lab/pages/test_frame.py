@@ -12,10 +12,10 @@ from reprt_lab.pages.frame import (
     LOSS,
     PREFIX,
     Group,
-    by_settings,
     cells,
-    grouped,
-    nearest,
+    group_by_settings,
+    group_runs,
+    nearest_to_paper,
     parameters,
     runs_table,
     scores_of,
@@ -53,7 +53,7 @@ def table(add):
 
 
 def test_differences_are_paired_by_the_seeds_that_both_have(table):
-    ours, theirs = grouped(
+    ours, theirs = group_runs(
         table(
             ("repe.low.0", 2.0, 1.0, 30.0),
             ("repe.low.1", 5.0, 1.0),
@@ -84,14 +84,14 @@ def test_rates_without_a_seed_in_common_are_refused(table):
 def test_runs_of_other_settings_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.3", 2.0, 3.0)
     found = table(*runs, model={"feed_forward_dim": 7})
-    assert [len(group.table) for group in grouped(found)] == [1, 1]
+    assert [len(group.table) for group in group_runs(found)] == [1, 1]
 
 
 def test_two_presets_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
     found = table(("recurrent.high.0", 2.0, 3.0), *runs, preset="repe-causal")
-    assert len(grouped(found)) == 3
-    (ours,) = nearest(found["run"]).values()
+    assert len(group_runs(found)) == 3
+    (ours,) = nearest_to_paper(found["run"]).values()
     assert ours.table["name"].tolist() == ["repe.high.0"]
 
 
@@ -111,7 +111,7 @@ def test_two_schedules_with_one_peak_are_two_rates(table):
 def test_pictures_show_all_models_if_none_has_a_colour(add):
     for number in range(9):
         folder = add(f"repe-{number}", [row(1, 4.0, 3.0)])
-    assert len(colours(by_settings(read_texts(folder)[0]))) == 9
+    assert len(colours(group_by_settings(read_texts(folder)[0]))) == 9
 
 
 def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
@@ -130,7 +130,7 @@ def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
     early = {"seed": 2, "hours": 24.0}
     folder = add("repe.2", rows, cost | {"out_of_time": True}, training=early)
     runs = read_texts(folder)[0]
-    for groups in (by_settings(runs), grouped(runs_table(runs))):
+    for groups in (group_by_settings(runs), group_runs(runs_table(runs))):
         assert [[*group.table["seed"]] for group in groups] == [[0, 1, 2]]
     assert "training.hours = 24.0" in runs[3].departures != runs[2].departures
     (start,) = runs[2].manifest.starts
@@ -152,7 +152,7 @@ def test_pages_show_the_metrics_that_name_them(add, monkeypatch):
         "signature": "s",
     }
     folder = add("repe", [row(1, 4.0, 3.0)], {"test_scores": [score]})
-    (group,) = by_settings(read_texts(folder)[0])
+    (group,) = group_by_settings(read_texts(folder)[0])
     shown = {"BLEU": "–", "chrF": "–", "TER": "61.5"}
     assert cells(group, scores_of("families")) == shown
     assert [metric.name for metric in scores.metrics_of_page("report")] == [

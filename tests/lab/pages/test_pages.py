@@ -108,7 +108,7 @@ def test_the_page_of_a_running_training_says_how_far_it_is(add, name):
     folder = add("repe", [row(1, 3.0, 2.0) | {"step": 90}])
     run = RunFolder(folder / "repe")
     run.write_log([{"step": 120, "val_loss_per_token": 1.5}], "steps.csv")
-    with run.claimed():
+    with run.claim():
         text = page(folder, name)
     now = "repe is in training, after 1 of 10 epochs, at step 120."
     assert f"> **Not finished.** {now}" in text and "](steps.png)" in text
