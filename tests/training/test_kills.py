@@ -52,7 +52,7 @@ class Arithmetic(Backend):
     def __init__(self, deterministic):
         pass
 
-    def compile(self, objective, optimizer, split):
+    def compile(self, objective, optimizer, split, parts):
         self._variables = [*objective.model.variables, *optimizer.variables]
 
     def batches(self, split, plan, epoch=None, skip=0):
