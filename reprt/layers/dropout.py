@@ -52,12 +52,11 @@ def _by_tensorflow(seed, count):
 
 
 def _by_jax(seed, count):
-    from jax import lax
-    from jax import numpy as jnp
+    from jax import random
 
-    # By `jax.random` they take five times as long on a CPU.
-    key = jnp.concatenate([seed, jnp.zeros_like(seed)])
-    return lax.rng_bit_generator(key, (count, 1))[1]
+    # By `lax.rng_bit_generator` they take 2.4 times as long on a CPU.
+    key = random.wrap_key_data(seed, impl="threefry2x32")
+    return random.bits(key, (count, 1))
 
 
 # Random integers of 32 bits, all of them equally likely, `(count, 1)`.

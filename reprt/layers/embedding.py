@@ -5,9 +5,11 @@ from keras import ops
 
 from reprt.constants import check_choice, check_sizes
 from reprt.layers.base import Layer, count_holder, serialize
+from reprt.layers.dtypes import indices
 from reprt.layers.embedding_norms.base import EmbeddingNorm
-from reprt.layers.layout import layout_of
+from reprt.layers.layout import Packed, layout_of, places_from_mask
 from reprt.layers.masks import check_vocabulary, padding_mask
+from reprt.layers.positions.sinusoids import PositionTable
 
 # The factor on embeddings is a power of their width.
 SCALES = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
@@ -126,6 +128,15 @@ class TokenAndPositionEmbedding(Layer):
         self.factor = embedding_dim ** SCALES[scale]
         # Whether no position depends on a later token.
         self.causal = token_norm is None or token_norm.causal
+        on_entry = getattr(positional, "on_entry", positional is not None)
+        self.has_table = on_entry and isinstance(positional, PositionTable)
+        # Whether a token's results depend only on it and its place. A user's method
+        # may look at neighbours.
+        self.acts_by_token = (
+            self.causal
+            and not (token_norm and token_norm.looks_back)
+            and (self.has_table or not on_entry)
+        )
         self.dropout_layer = self._dropout(dropout)
         self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
 
@@ -150,13 +161,24 @@ class TokenAndPositionEmbedding(Layer):
     ):
         mask = padding_mask(ids)
         check_vocabulary("ids", ids, self.vocab_size)
+        layout = layout_of(layout)
+        packs_first = self.acts_by_token and isinstance(layout, Packed)
+        if packs_first:
+            # Padding is left out at once. A place is an offset to that among the
+            # packed tokens.
+            if self.has_table:
+                self.positional.check_length(ids.shape[1])
+            places = layout.take(places_from_mask(mask, offset))
+            offset = places - indices(ops.shape(places)[1])
+            ids, mask, statistics_mask = layout.take(ids), None, None
         tokens = self._embed(ids)
         if self.token_norm is not None:
-            counted = mask if statistics_mask is None else statistics_mask
-            tokens = self.token_norm(tokens, mask=counted)
+            if statistics_mask is None:
+                statistics_mask = mask
+            tokens = self.token_norm(tokens, mask=statistics_mask)
         states = self._add_positions(tokens, offset=offset, mask=mask)
-        layout = layout_of(layout)
-        tokens, states = layout.take(tokens), layout.take(states)
+        if not packs_first:
+            tokens, states = layout.take(tokens), layout.take(states)
         tokens = self.token_dropout_layer(tokens, training=training)
         return tokens, self.dropout_layer(states, training=training)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.gradients import custom_gradient
+from reprt.gradients import custom_gradient, rows_at
 from reprt.layers.dtypes import indices
 
 HEADS_FIRST = (0, 2, 1, 3)
@@ -115,7 +115,7 @@ class Packing(NamedTuple):
     def take(self, x):
         """From a padded `(batch, length, …)` to `(1, packed, …)`."""
         flat = ops.reshape(x, (-1, *x.shape[2:]))
-        packed = ops.take(flat, self.tokens, axis=0)
+        packed = rows_at(flat, self.tokens)
         return ops.expand_dims(packed, 0)
 
     def layout(self, num_heads):
@@ -129,16 +129,11 @@ class Packing(NamedTuple):
             rows.append(ops.reshape(row, (-1,)))
         places = ops.expand_dims(self.first_slots * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
-        groups, start = [], 0
-        for sentences, length in map(ops.shape, self.real):
-            end = start + sentences * num_heads * length
-            groups.append((start, end, sentences, length))
-            start = end
         return Packed(
             packing=self,
-            slots=ops.concatenate(rows),
+            slots=tuple(rows),
             places=ops.reshape(places, (-1,)),
-            groups=tuple(groups),
+            shapes=tuple(map(ops.shape, self.real)),
         )
 
 
@@ -161,7 +156,7 @@ class Sides(NamedTuple):
             # As many axes as the rows have.
             while len(has_token.shape) < len(x.shape) - 1:
                 has_token = ops.expand_dims(has_token, -1)
-            rows = ops.take(x[0], ops.maximum(places, 0), axis=0)
+            rows = rows_at(x[0], ops.maximum(places, 0))
             rows = ops.where(has_token, rows, 0)
             return ops.expand_dims(rows, 0)
 
@@ -176,18 +171,17 @@ class Packed:
 
     Attributes:
         packing: the `Packing` that it is made of.
-        slots: `(slots of all heads,)` integers, the row of the packed tokens' heads
-            that stands in each slot.
+        slots: for each group `(slots of all heads,)` integers, the row of the packed
+            tokens' heads that stands in each slot.
         places: `(packed · heads,)` integers, the slot of each of those rows.
-        groups: of each group its first slot, the slot after its last, its number of
-            sentences and their length, integers or scalar tensors. Computed
-            in each layer, they would be 8 % of a training step's graph.
+        shapes: of each group its number of sentences and their length, integers or
+            scalar tensors.
     """
 
     packing: Packing
-    slots: Any
+    slots: tuple
     places: Any
-    groups: tuple
+    shapes: tuple
 
     @property
     def masks(self):
@@ -234,8 +228,7 @@ class Packed:
                 # Slots of padding get zeros, because nothing attends to them.
                 return self._gather_rows(keras.tree.flatten(upstream))
 
-            rows = ops.take(rows, self.slots, axis=0)
-            return self._split_rows(rows, heads), gradient
+            return self._groups(rows, heads), gradient
 
         return split(ops.reshape(x, (-1, width)))
 
@@ -247,24 +240,24 @@ class Packed:
         def join(*groups):
             def gradient(upstream):
                 # Slots of padding get zeros, the gradient of what fills up.
-                rows = ops.take(upstream, self.slots, axis=0)
-                return self._split_rows(rows, heads)
+                return self._groups(upstream, heads)
 
             return self._gather_rows(groups), gradient
 
         rows = join(*groups)
         return ops.reshape(rows, (1, -1, heads, width))
 
-    def _split_rows(self, rows, heads):
+    def _groups(self, rows, heads):
         width = rows.shape[1]
         groups = []
-        for start, end, sentences, length in self.groups:
+        # XLA would copy slices of what one gather makes.
+        for slots, (sentences, length) in zip(self.slots, self.shapes):
             shape = sentences, heads, length, width
-            groups.append(ops.reshape(rows[start:end], shape))
+            groups.append(ops.reshape(rows_at(rows, slots), shape))
         return tuple(groups)
 
     def _gather_rows(self, groups):
         width = groups[0].shape[3]
         rows = [ops.reshape(group, (-1, width)) for group in groups]
         rows = ops.concatenate(rows)
-        return ops.take(rows, self.places, axis=0)
+        return rows_at(rows, self.places)

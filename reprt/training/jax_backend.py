@@ -1,6 +1,8 @@
 """Training on JAX: packed batches of a few shapes, on one device or several."""
 
+import ctypes
 import itertools
+import sys
 
 import jax
 import keras
@@ -24,10 +26,28 @@ from reprt.training.objective import Sums
 FEW_BATCHES = 200
 # Keras' name of the mesh's axis.
 DEVICES = "batch"
+# Two of glibc's `mallopt`.
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 
 
 def _over_devices(numbers):
+    if jax.device_count() == 1:
+        return numbers
     return lax.psum(numbers, DEVICES)
+
+
+def keep_memory():
+    """Makes steps on a CPU use the memory of the step before, where glibc manages it.
+
+    XLA takes a step's memory as one piece. One as large goes back to the system after
+    each step, and the next step waits until it gets each of its pages again. Only what
+    the main thread frees can be held back, so steps run there.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *option: None)
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 class JaxBackend(Backend):
@@ -39,6 +59,7 @@ class JaxBackend(Backend):
     """
 
     def __init__(self):
+        keep_memory()
         devices = jax.devices()
         self.devices = [str(device) for device in devices]
         self.accelerators = [

