@@ -117,7 +117,7 @@ SIDES = np.clip(TOKENS * DRAWN.uniform(0.75, 1.3, (2, 6000)), 3, 128).astype(
     int
 )
 PLANS = {  # and at most how many positions there are to a real token
-    "sentences": ({"size": 64}, 1.3),
+    "sentences": ({"size": 64}, 1.25),
     "by length": ({"size": 64, "by_length": True}, 1.55),
     "tokens": ({"size": 4096, "name": "tokens"}, 1.35),
 }
@@ -140,7 +140,8 @@ def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
             positions += devices * sum(shape.tokens[2:] or shape.tokens)
     assert positions < most * 5 * SIDES.sum()
     if name == "sentences":
-        assert np.mean(np.array(taken) == 0) >= 0.9
+        assert np.mean(np.array(taken) == 0) >= 0.4
+        assert np.mean(np.array(taken) <= 1) >= 0.85
         # Whatever sentences an epoch brings together.
         longest = np.argsort(SIDES.max(0))[-64:]
         _, lengths = deal_to_devices(SIDES, longest, devices)
