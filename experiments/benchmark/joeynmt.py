@@ -92,6 +92,8 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
     logs = configuration.parent / "model"
     log = logs / "train.log"
     log.unlink(missing_ok=True)
+    # A shell's background jobs would hand on that they ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*command, "train", configuration, "--skip-test"],
         env=PATIENT | os.environ,
