@@ -59,22 +59,6 @@ def times_transposed(x, y):
     return tf.matmul(x, y, transpose_b=True)
 
 
-def rows_at(x, places):
-    """Returns the rows of a tensor at places, all of which it has.
-
-    Keras' `take` looks on JAX whether it has them, in a pass over all that it took.
-
-    >>> from keras import ops
-    >>> ops.convert_to_numpy(rows_at(ops.array([[1], [2]]), ops.array([1]))).tolist()
-    [[2]]
-    """
-    if keras.backend.backend() != "jax":
-        return ops.take(x, places, axis=0)
-    from jax import numpy as jnp
-
-    return jnp.take(x, places, axis=0, mode="clip")
-
-
 def _in_graph(function, arguments):
     """What `tf.custom_gradient` does in a graph, except where the gradient is held."""
     import tensorflow as tf

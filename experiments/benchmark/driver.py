@@ -16,7 +16,7 @@ from reprt_lab.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
 # PyTorch's threads wait by spinning otherwise, and whatever else runs costs them most.
-PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+PASSIVE_WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def on_jax(peer: str) -> bool:
@@ -52,7 +52,7 @@ class Worker:
                 stderr=messages,
                 text=True,
                 # Another checkout's code goes before that of the environment.
-                env=PATIENT
+                env=PASSIVE_WAITING
                 | os.environ
                 | {"KERAS_BACKEND": backend, "PYTHONPATH": str(root)}
                 | platform,

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 import pages
-from driver import PATIENT, ROOT
+from driver import PASSIVE_WAITING, ROOT
 
 from reprt.data.tokenizers.bpe import BPE
 from reprt_lab.provenance import provenance
@@ -35,7 +35,7 @@ PYTHON = ROOT / ".bench" / "joeynmt" / "bin" / "python"
 RATES, ENDED = r"Tokens per Sec: +(\d+)", r"Interrupt at epoch \d+, step (\d+)"
 
 
-def train_ours(options) -> dict:
+def train_reprt(options) -> dict:
     """Trains our model, and returns what its log says."""
     command = [
         sys.executable,
@@ -86,7 +86,7 @@ def configure(options, vocabularies: Path) -> Path:
     return path
 
 
-def train_theirs(configuration: Path, seconds: float) -> dict:
+def train_joeynmt(configuration: Path, seconds: float) -> dict:
     """Trains JoeyNMT's model for so long, and returns what its logs say."""
     command = [PYTHON, "-I", "-m", "joeynmt"]
     logs = configuration.parent / "model"
@@ -96,7 +96,7 @@ def train_theirs(configuration: Path, seconds: float) -> dict:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*command, "train", configuration, "--skip-test"],
-        env=PATIENT | os.environ,
+        env=PASSIVE_WAITING | os.environ,
     )
     while not (log.exists() and "EPOCH 1" in log.read_text()):
         if process.poll() is not None:
@@ -147,9 +147,9 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("runs/joeynmt"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    ours = train_ours(options)
-    configuration = configure(options, ours.pop("folder"))
-    theirs = train_theirs(configuration, ours["seconds"])
+    reprt_result = train_reprt(options)
+    configuration = configure(options, reprt_result.pop("folder"))
+    joeynmt_result = train_joeynmt(configuration, reprt_result["seconds"])
     command = shlex.join(["python", "joeynmt.py", *sys.argv[1:]])
     facts = provenance().changed(command=command).as_table()
     text = Path(f"{options.train}.{options.languages[1]}").read_text()
@@ -157,10 +157,13 @@ if __name__ == "__main__":
         "load": os.getloadavg()[0],
         "text": {"pairs": text.count("\n"), "words": len(text.split())},
     }
-    found = {
+    results = {
         "provenance": facts,
         "versions": {"joeynmt": versions()},
-        "programs": {"reprt train": ours, "joeynmt train": theirs},
+        "programs": {
+            "reprt train": reprt_result,
+            "joeynmt train": joeynmt_result,
+        },
     }
-    pages.write(options.out, found)
-    print(pages.markdown(found))
+    pages.write(options.out, results)
+    print(pages.markdown(results))

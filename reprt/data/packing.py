@@ -167,8 +167,8 @@ def choose_shapes(
     """Returns at most four shapes for the batches of a text, the smallest first.
 
     If batches are like one another, half of them fit the first and nine in ten the
-    second. If each has sentences of one length, and most lengths are
-    at most half of the longest, each shape serves a range of lengths.
+    second. If each has sentences of one length, and most lengths are at most half of
+    the longest, each shape serves a range of lengths.
 
     The batches are a sample, each a list of its devices' shares. The last shape holds
     any batch of as many rows of the text; without a text, any of the sample.
@@ -446,14 +446,14 @@ def pack_arrays(source, target, labels, *weights, layout, shapes=None):
     rows = sum(shape.sizes)
     source_columns, target_columns = shape.columns
     target_shape = rows, target_columns
-    label_arrays = [_enlarged(labels, target_shape)]
+    label_arrays = [_enlarge(labels, target_shape)]
     for weight in weights:
         # A weight of a sentence is that of all of its labels.
         weight = weight[:, None] if weight.ndim == 1 else weight
         weight = np.broadcast_to(weight, labels.shape)
-        label_arrays.append(_enlarged(weight, target_shape))
-    source = _enlarged(source, (rows, source_columns))
-    target = _enlarged(target, target_shape)
+        label_arrays.append(_enlarge(weight, target_shape))
+    source = _enlarge(source, (rows, source_columns))
+    target = _enlarge(target, target_shape)
     if layout is None:
         return (source, target), *label_arrays
     masks = _masks(source, target, label_arrays[0])
@@ -474,11 +474,11 @@ def pack_arrays(source, target, labels, *weights, layout, shapes=None):
     outputs = []
     for array in label_arrays:
         tokens = array[target_mask]
-        outputs.append(_enlarged(tokens, packed)[None])
+        outputs.append(_enlarge(tokens, packed)[None])
     return (source, target, *packings), *outputs
 
 
-def _enlarged(array, shape, filler=0):
+def _enlarge(array, shape, filler=0):
     """Returns an array of a larger shape, with a filler after the array's numbers."""
     larger = np.full(shape, filler, array.dtype)
     larger[tuple(map(slice, array.shape))] = array
@@ -492,7 +492,7 @@ def _sides_of_sequence(mask, source_columns, tokens) -> Sides:
     source = np.flatnonzero(~in_target).astype("int32")
     target = np.flatnonzero(in_target).astype("int32")
     return Sides(
-        _enlarged(source, tokens[0], -1), _enlarged(target, tokens[1], -1)
+        _enlarge(source, tokens[0], -1), _enlarge(target, tokens[1], -1)
     )
 
 
@@ -509,7 +509,7 @@ def _packing(groups, ids, mask, packed, widths) -> Packing:
     rows, _ = np.nonzero(mask)
     tokens = np.flatnonzero(mask)
     # Nothing attends to what fills up.
-    is_attended = _enlarged(ids.ravel()[tokens] > PAD_ID, packed, False)
+    is_attended = _enlarge(ids.ravel()[tokens] > PAD_ID, packed, False)
     lengths = mask.sum(1)
     # Where each sentence begins among the packed tokens.
     offsets = np.cumsum(lengths) - lengths
@@ -527,7 +527,7 @@ def _packing(groups, ids, mask, packed, widths) -> Packing:
         start += token.size
 
     def packed_numbers(numbers, filler):
-        return _enlarged(numbers.astype("int32"), packed, filler)
+        return _enlarge(numbers.astype("int32"), packed, filler)
 
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # last row. It gives and gets nothing there.

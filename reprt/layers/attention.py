@@ -312,7 +312,9 @@ class PMHA(Layer):
         factor = self.scale if self.query_key_norm else self.key_dim**-0.5
         if self.position is None and not self.query_key_norm:
             return _project(self.query_dense, query, factor)
-        queries = self._turn(_project(self.query_dense, query), places)
+        queries = self._normalize_and_turn(
+            _project(self.query_dense, query), places
+        )
         if self.position is not None:
             factor = factor * self.position.score_factor
         scaled = at_least_float32(queries)
@@ -320,12 +322,12 @@ class PMHA(Layer):
         return ops.cast(scaled, queries.dtype)
 
     def _keys(self, key, places):
-        return self._turn(_project(self.key_dense, key), places)
+        return self._normalize_and_turn(_project(self.key_dense, key), places)
 
     def _values(self, key, value):
         return _project(self.value_dense, key if value is None else value)
 
-    def _turn(self, heads, places):
+    def _normalize_and_turn(self, heads, places):
         if self.query_key_norm:
             wide = at_least_float32(heads)
             squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)

@@ -9,7 +9,6 @@ from reprt.layers.dtypes import indices
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.layout import Packed, layout_of, places_from_mask
 from reprt.layers.masks import check_vocabulary, padding_mask
-from reprt.layers.positions.sinusoids import PositionTable
 
 # The factor on embeddings is a power of their width.
 SCALES = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
@@ -129,13 +128,12 @@ class TokenAndPositionEmbedding(Layer):
         # Whether no position depends on a later token.
         self.causal = token_norm is None or token_norm.causal
         on_entry = getattr(positional, "on_entry", positional is not None)
-        self.has_table = on_entry and isinstance(positional, PositionTable)
-        # Whether a token's results depend only on it and its place. A user's method
-        # may look at neighbours.
+        self.by_place = getattr(positional, "by_place", False)
+        # Whether a token's results depend only on it and its place.
         self.acts_by_token = (
             self.causal
             and not (token_norm and token_norm.looks_back)
-            and (self.has_table or not on_entry)
+            and (self.by_place or not on_entry)
         )
         self.dropout_layer = self._dropout(dropout)
         self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
@@ -166,7 +164,7 @@ class TokenAndPositionEmbedding(Layer):
         if packs_first:
             # Padding is left out at once. A place is an offset to that among the
             # packed tokens.
-            if self.has_table:
+            if self.by_place:
                 self.positional.check_length(ids.shape[1])
             places = layout.take(places_from_mask(mask, offset))
             offset = places - indices(ops.shape(places)[1])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.gradients import custom_gradient, rows_at
+from reprt.gradients import custom_gradient
 from reprt.layers.dtypes import indices
 
 HEADS_FIRST = (0, 2, 1, 3)
@@ -115,7 +115,7 @@ class Packing(NamedTuple):
     def take(self, x):
         """From a padded `(batch, length, …)` to `(1, packed, …)`."""
         flat = ops.reshape(x, (-1, *x.shape[2:]))
-        packed = rows_at(flat, self.tokens)
+        packed = _rows_at(flat, self.tokens)
         return ops.expand_dims(packed, 0)
 
     def layout(self, num_heads):
@@ -156,7 +156,7 @@ class Sides(NamedTuple):
             # As many axes as the rows have.
             while len(has_token.shape) < len(x.shape) - 1:
                 has_token = ops.expand_dims(has_token, -1)
-            rows = rows_at(x[0], ops.maximum(places, 0))
+            rows = _rows_at(x[0], ops.maximum(places, 0))
             rows = ops.where(has_token, rows, 0)
             return ops.expand_dims(rows, 0)
 
@@ -253,11 +253,23 @@ class Packed:
         # XLA would copy slices of what one gather makes.
         for slots, (sentences, length) in zip(self.slots, self.shapes):
             shape = sentences, heads, length, width
-            groups.append(ops.reshape(rows_at(rows, slots), shape))
+            groups.append(ops.reshape(_rows_at(rows, slots), shape))
         return tuple(groups)
 
     def _gather_rows(self, groups):
         width = groups[0].shape[3]
         rows = [ops.reshape(group, (-1, width)) for group in groups]
         rows = ops.concatenate(rows)
-        return rows_at(rows, self.places)
+        return _rows_at(rows, self.places)
+
+
+def _rows_at(x, places):
+    """The rows of a tensor at places, all of which it has.
+
+    Keras' `take` looks on JAX whether it has them, in a pass over all that it took.
+    """
+    if keras.backend.backend() != "jax":
+        return ops.take(x, places, axis=0)
+    from jax import numpy as jnp
+
+    return jnp.take(x, places, axis=0, mode="clip")

@@ -1,9 +1,9 @@
 """The training loop that PyTorch's users write, for the model of `pytorch_model`.
 
-The variant `compiled` compiles the model for all lengths of a batch, which also draws
-dropout's random numbers in all threads, and takes the logits of real tokens only. It
-needs a compiler of C++. Nested tensors, PyTorch's form without padding, cannot be used:
-on a CPU their attention takes no mask and cannot be causal (2.13).
+The variant `compiled` compiles the model for all lengths of a batch, and takes the
+logits of real tokens only. It needs a compiler of C++. Nested tensors, PyTorch's form
+without padding, cannot be used: on a CPU their attention takes no mask and cannot be
+causal (2.13).
 """
 
 import torch
@@ -69,10 +69,8 @@ class Peer:
 
     def _step(self, source, inputs, labels):
         self.adam.zero_grad()
-        states, labels = (
-            self.model(source, inputs).flatten(0, 1),
-            labels.flatten(),
-        )
+        states = self.model(source, inputs).flatten(0, 1)
+        labels = labels.flatten()
         real = labels != 0
         if self.compiled:
             states, labels = states[real], labels[real]

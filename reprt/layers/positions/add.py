@@ -40,6 +40,7 @@ class AddPositional(PositionTable):
     """
 
     on_entry = True
+    by_place = True
 
     def call(self, x, offset=0, mask=None):
         return x + self.rows(x, offset, mask)

@@ -55,6 +55,8 @@ class Positional(Layer):
 
     on_entry = False
     """Whether it changes tokens before the first block, and no attention."""
+    by_place = False
+    """Whether on entry a state depends only on its token and the token's place."""
     widens = False
     """Whether it makes states wider than tokens."""
     has_width = False

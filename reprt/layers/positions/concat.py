@@ -42,6 +42,7 @@ class ConcatPositional(PositionTable):
     """
 
     on_entry = True
+    by_place = True
     widens = True
     has_width = True
 
