@@ -22,6 +22,7 @@ import numpy as np
 from reprt import models
 from reprt.analysis.cost import scientific
 from reprt_lab import paper
+from reprt_lab.pages.controls import difference_and_p_value
 from reprt_lab.pages.families import choose
 from reprt_lab.pages.frame import (
     BLEU,
@@ -578,6 +579,13 @@ def positions_facts() -> Facts:
     ]
     facts["positions.states.loss"] = [spread(loss, 3) for loss, _ in states]
     facts["positions.states.bleu"] = [spread(-bleu, 1) for _, bleu in states]
+    systems = by_model("statistics", "az_to_en")
+    loss, bleu = ahead(systems["rotary-states"], systems["concat-tokens"])
+    facts["positions.states.seeds"] = [
+        str(len(loss)),
+        difference_and_p_value(-loss, 3)[0],
+        difference_and_p_value(bleu, 1)[0],
+    ]
     for text, systems in (("az_to_en", az), ("gl_to_en", gl)):
         tied = by_model("contest_2", text)["cut-1"]
         leading = ahead(systems["concat-tokens"], tied)
