@@ -9,7 +9,7 @@ import pytest
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 FOLDER = EXPERIMENTS / "benchmark"
-COMMITTED = sorted(
+COMMITTED_RESULTS = sorted(
     (EXPERIMENTS / "results" / "benchmark").glob("*/results.json")
 )
 sys.path.append(str(FOLDER))
@@ -21,7 +21,9 @@ import profile_step  # noqa: E402
 from reprt.data.tokenizers import bpe  # noqa: E402
 
 
-@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
+@pytest.mark.parametrize(
+    "file", COMMITTED_RESULTS, ids=lambda file: file.parent.name
+)
 def test_pages_are_those_of_the_committed_results(file):
     page = pages.markdown(json.loads(file.read_text()))
     assert file.with_name("results.md").read_text() == page + "\n"

@@ -130,10 +130,10 @@ def error_line(capsys):
     """What the command says of a mistake, without what it said of its progress."""
     output = capsys.readouterr()
     assert output.out == "" and "Traceback" not in output.err
-    *progress, last = output.err.splitlines()
-    assert last.startswith("reprt: ")
+    *progress, message = output.err.splitlines()
+    assert message.startswith("reprt: ")
     assert not any(line.startswith("reprt: ") for line in progress)
-    return last
+    return message
 
 
 @pytest.mark.parametrize(
@@ -623,10 +623,10 @@ def test_terminals_get_no_control_characters_and_files_get_all(
 def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
     monkeypatch.setenv("REPRT_TRACEBACK", "1")
     assert main(["audit", "absent.keras"]) == 2
-    *traceback, last = capsys.readouterr().err.splitlines()
+    *traceback, message = capsys.readouterr().err.splitlines()
     assert traceback[0] == "Traceback (most recent call last):"
     assert any("in load_model" in line for line in traceback)
-    assert last.startswith("reprt: Expected a .keras file.")
+    assert message.startswith("reprt: Expected a .keras file.")
 
 
 @pytest.mark.parametrize("name", ["jax", "torch", "openvino"])

@@ -70,8 +70,8 @@ def test_a_backend_that_cannot_be_loaded_is_named(backend, message):
         "reprt.models"
     )
     status, text = run_python("-c", script, KERAS_BACKEND=backend)
-    last = text.strip().splitlines()[-1]
-    assert status == 1 and last.startswith(message)
+    line = text.strip().splitlines()[-1]
+    assert status == 1 and line.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_without_any_backend_the_library_says_what_to_install():
         text=True,
         env=environment,
     )
-    last = process.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: Keras has no backend: install")
+    line = process.stderr.strip().splitlines()[-1]
+    assert line.startswith("ImportError: Keras has no backend: install")
     assert all(
-        f"'.[{name}]'" in last for name in ("tensorflow", "jax", "torch")
+        f"'.[{name}]'" in line for name in ("tensorflow", "jax", "torch")
     )

@@ -43,7 +43,7 @@ label_smoothing = 0.1
 preset = "decoder-only"
 {tiny_run.MODEL}
 """
-TAGGED = tiny_run.TABLES.replace(
+TAGGED_TABLES = tiny_run.TABLES.replace(
     "[vocabulary]", '[vocabulary]\nname = "bpe"\nshared = true\ntags = true'
 )
 
@@ -104,7 +104,7 @@ def assert_complete(run, out, capsys):
     "recipe, weights",
     [
         (tiny_run.TABLES + RECURRENT, "cross"),
-        (TAGGED + ONE_SEQUENCE, "sequence"),
+        (TAGGED_TABLES + ONE_SEQUENCE, "sequence"),
     ],
     ids=["recurrent", "one sequence"],
 )

@@ -204,10 +204,14 @@ def test_a_text_that_is_named_stays(tmp_path, monkeypatch):
         plan_work(monkeypatch, tmp_path, NothingFound, pairs, **keywords)
 
 
-BY_TOKENS = ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
+TOKEN_OVERRIDES = [
+    "training.steps=50",
+    "batching.name='tokens'",
+    "batching.size=40",
+]
 
 
-@pytest.mark.parametrize("overrides", [["training.epochs=4"], BY_TOKENS])
+@pytest.mark.parametrize("overrides", [["training.epochs=4"], TOKEN_OVERRIDES])
 def test_plans_go_by_a_runs_steps(folder, tmp_path, monkeypatch, overrides):
     monkeypatch.setenv("REPRT_CACHE", str(folder / "cache"))
     source = [f"text.source='{folder / 'text'}'", "trials.pairs=['pt_to_en']"]
@@ -217,7 +221,7 @@ def test_plans_go_by_a_runs_steps(folder, tmp_path, monkeypatch, overrides):
     run.path.mkdir(parents=True)
     run.write_log([row(1, 5.0, 6.0, 30.0)])
     expected = "1 of 4 epochs", "9"
-    if overrides is BY_TOKENS:
+    if overrides is TOKEN_OVERRIDES:
         lengths = work[0].encode(Progress()).train.lengths
         epoch = BatchPlan(lengths, 40, "tokens").steps
         assert 5 < epoch < 33

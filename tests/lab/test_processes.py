@@ -115,11 +115,11 @@ def sigterm_listener():
 
 
 def test_a_request_to_end_is_put_off_and_not_forgotten(sigterm_listener):
-    with pytest.raises(termination.Terminated) as ending:
+    with pytest.raises(termination.Terminated) as termination_error:
         with termination.put_off():
             os.kill(os.getpid(), signal.SIGTERM)
             assert termination.asked()
-    assert ending.value.code == 143
+    assert termination_error.value.code == 143
     # A process that is ending already is not disturbed.
     os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False

@@ -119,8 +119,8 @@ def test_a_recipe_resolves_into_settings(write):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_comes_back_from_its_tables(name):
-    shared = getattr(PRESETS[name], "shared_embedding", False)
-    vocabulary = {"name": "bpe", "shared": True} if shared else {}
+    is_shared = getattr(PRESETS[name], "shared_embedding", False)
+    vocabulary = {"name": "bpe", "shared": True} if is_shared else {}
     tables = {
         "model": {},
         "text": {"max_tokens": 100},

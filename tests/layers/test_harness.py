@@ -270,7 +270,7 @@ def test_layer_keeps_the_contract(name):
         _check_policy(make, inputs, call, policy)
 
 
-PUBLIC = [
+PUBLIC_LAYERS = [
     name
     for name in layers.__all__
     if isinstance(getattr(layers, name), type)
@@ -290,7 +290,7 @@ def section(kind, title):
     return arguments
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", PUBLIC_LAYERS)
 def test_each_argument_is_told_where_it_is_asked_for(name):
     kind = getattr(layers, name)
     functions = {"Args": kind.__init__, "Call arguments": kind.call}
@@ -308,4 +308,4 @@ def test_each_argument_is_told_where_it_is_asked_for(name):
 
 
 def test_every_public_layer_is_held_against_the_contract():
-    assert set(PUBLIC) == {name.partition(",")[0] for name in CASES}
+    assert set(PUBLIC_LAYERS) == {name.partition(",")[0] for name in CASES}

@@ -83,7 +83,7 @@ def test_positions_on_entry_are_refused_within_attention():
         attention.build((1, 3, 8), (1, 3, 8))
 
 
-def make_functional(positional, norm, shared):
+def make_functional(positional, norm, is_shared):
     """Three embeddings of their own parts, or of the same."""
     positional, norm = POSITIONAL[positional], NORMS[norm]
     ids, outputs = [], []
@@ -95,7 +95,7 @@ def make_functional(positional, norm, shared):
         )
         outputs += layer(ids[-1])
         parts = [positional(), norm(), None]
-        if shared:
+        if is_shared:
             parts = [layer.positional, layer.token_norm, layer.embedding]
     return keras.Model(ids, outputs)
 
@@ -131,10 +131,13 @@ def test_embeddings_come_back_with_what_they_were_given(
     has_table, has_gains = "learned" in positional, norm == "rms"
     count = 1 + has_table + has_gains
     check_file(
-        make_functional(positional, norm, shared=True), [IDS] * 3, path, count
+        make_functional(positional, norm, is_shared=True),
+        [IDS] * 3,
+        path,
+        count,
     )
     check_file(
-        make_functional(positional, norm, shared=False),
+        make_functional(positional, norm, is_shared=False),
         [IDS] * 3,
         path,
         3 * count,
@@ -183,5 +186,5 @@ def test_a_model_that_takes_a_mask_comes_back(tmp_path):
     model = MaskedModel()
     model((states, IDS != 0))
     check_file(model, (states, IDS != 0), tmp_path / "model.keras", 16)
-    distributed = keras.layers.TimeDistributed(model.block)
-    assert distributed(keras.Input((3, 5, 4))).shape == (None, 3, 5, 4)
+    time_distributed = keras.layers.TimeDistributed(model.block)
+    assert time_distributed(keras.Input((3, 5, 4))).shape == (None, 3, 5, 4)

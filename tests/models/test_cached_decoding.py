@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:(?s).*You are using a softmax over"
 )
 BLOCKS = 2
-CACHED = {
+CACHED_VARIANTS = {
     "baseline": ("baseline", {}),
     "baseline, tokens": ("baseline", {"value": "tokens"}),
     "baseline, concat": ("baseline", {"position": "concat"}),
@@ -47,14 +47,14 @@ CACHED = {
 }
 # Variants of a single block.
 ONE_BLOCK = {*FAMILY, *POSITIONED, *ONE_SEQUENCE} - {"position=untied"}
-RECURRENT = {
+RECURRENT_VARIANTS = {
     "recurrent": (
         "recurrent",
         {"output_tying": "tied", "shared_embedding": True},
     ),
     "multiplicative": ("recurrent", {"attention": "multiplicative"}),
 }
-RECOMPUTED = {
+RECOMPUTED_VARIANTS = {
     "published": ("repe", {}),
     "published, add, states": ("repe", {"position": "add", "value": "states"}),
     "published, padding counts": ("repe", {"padding_in_statistics": True}),
@@ -72,7 +72,11 @@ def build(make_model):
     """Makes a variant."""
 
     def make(variant):
-        name, settings = {**CACHED, **RECOMPUTED, **RECURRENT}[variant]
+        name, settings = {
+            **CACHED_VARIANTS,
+            **RECOMPUTED_VARIANTS,
+            **RECURRENT_VARIANTS,
+        }[variant]
         blocks = 1 if variant in ONE_BLOCK else BLOCKS
         return shaken(make_model(name, blocks, **settings))
 
@@ -128,7 +132,9 @@ class Walk:
         self.capacity += tokens
 
 
-@pytest.mark.parametrize("variant", [*CACHED, *RECOMPUTED, *RECURRENT])
+@pytest.mark.parametrize(
+    "variant", [*CACHED_VARIANTS, *RECOMPUTED_VARIANTS, *RECURRENT_VARIANTS]
+)
 def test_each_step_is_its_prefix_decoded_alone(variant, build):
     walk = Walk(build(variant), beams=3, capacity=4)
     for _ in range(2):
@@ -167,5 +173,5 @@ def test_a_step_costs_one_token_however_many_came_before(
         lengths.clear()
         model.step(words, position, prefixes)
         # One call for each block, with every hypothesis in it.
-        expected = 1 if variant in CACHED else 16
+        expected = 1 if variant in CACHED_VARIANTS else 16
         assert lengths == [expected] * BLOCKS

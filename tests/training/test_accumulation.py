@@ -5,7 +5,11 @@ from tiny import assert_same, losses, variables
 
 NO_DROPOUT = {"dropout": 0.0}
 TWO_LOSSES = {"name": "translation_and_source", "label_smoothing": 0.1}
-CLIPPED = {"name": "sgd", "global_clipnorm": 0.1, "loss_scaling": "dynamic"}
+CLIPPED_OPTIMIZER = {
+    "name": "sgd",
+    "global_clipnorm": 0.1,
+    "loss_scaling": "dynamic",
+}
 TOKENS = {"batching": {"name": "tokens"}, "text": {"max_tokens": 24}}
 
 
@@ -50,7 +54,7 @@ def test_the_update_is_that_of_the_large_batch(trainer):
 def test_packed_batches_of_tokens_with_two_losses_and_clipping_agree(trainer):
     assert_equal(
         *(trainer, "decoder-only", 96, 3),
-        optimizer=CLIPPED,
+        optimizer=CLIPPED_OPTIMIZER,
         objective=TWO_LOSSES,
         **TOKENS,
     )

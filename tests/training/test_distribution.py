@@ -59,7 +59,7 @@ test.overflow(folder, text)
 # Of 33 pairs, this leaves 17 and 16, of the first of which a second replica has 8.
 # Batches of 16 leave 16, 16 and 1, which leaves nothing for it.
 BATCH = 17
-OF_16 = {"repe", "clipped"}
+SIZE_16_NAMES = {"repe", "clipped"}
 
 
 def write(folder, name, model, results):
@@ -69,7 +69,7 @@ def write(folder, name, model, results):
 
 def train(folder, name, text, parts=1):
     preset, model, changes = COMPARED[name]
-    size = 16 if name in OF_16 else BATCH
+    size = 16 if name in SIZE_16_NAMES else BATCH
     run = settings(
         preset,
         {"dropout": 0.0, **model},

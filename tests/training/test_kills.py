@@ -18,7 +18,7 @@ from reprt.training.backend import Backend
 from reprt_lab.folder import RunFolder
 from reprt_lab.records import Metrics
 
-CHANGING = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
+FILE_EVENTS = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
 
 
 class Watch:
@@ -32,7 +32,7 @@ class Watch:
     def _hear(self, event, arguments):
         opening = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         call = self.call
-        if call and (opening or event in CHANGING):
+        if call and (opening or event in FILE_EVENTS):
             # What the call itself does is not watched.
             self.call = None
             call()

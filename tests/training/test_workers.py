@@ -173,8 +173,8 @@ def test_what_names_no_cluster_is_refused(monkeypatch, config, expected):
 
 @pytest.mark.long
 def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
-    chief, other = start(second_options=["--set", "batching.size=4"])
-    assert (chief.wait(240), other.wait(240)) == (2, 2)
+    chief, worker = start(second_options=["--set", "batching.size=4"])
+    assert (chief.wait(240), worker.wait(240)) == (2, 2)
     for index in range(2):
         log = (tmp_path / f"{index}.log").read_text()
         assert "The workers do not have the same settings" in log

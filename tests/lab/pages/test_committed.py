@@ -8,17 +8,17 @@ from reprt_lab.pages import PAGES, write_page
 from reprt_lab.records import read_records
 
 RESULTS = pathlib.Path(__file__).parents[3] / "experiments" / "results"
-COMMITTED = sorted(
+COMMITTED_PAGES = sorted(
     path for name in PAGES for path in RESULTS.glob(f"**/{name}.md")
 )
-FROZEN = sorted(RESULTS.glob("**/runs.jsonl"))
+FROZEN_RUNS = sorted(RESULTS.glob("**/runs.jsonl"))
 
 
 def name(path):
     return str(path.relative_to(RESULTS))
 
 
-@pytest.mark.parametrize("page", COMMITTED, ids=name)
+@pytest.mark.parametrize("page", COMMITTED_PAGES, ids=name)
 def test_a_committed_page_is_that_of_its_runs(page, tmp_path, figures):
     assert write_page(page.parent, out=tmp_path).name == page.name
     for path in tmp_path.iterdir():
@@ -37,7 +37,7 @@ def test_a_picture_is_drawn_again_and_the_same(tmp_path):
 
 
 def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
-    runs = [run for path in FROZEN for run in read_records(path)]
+    runs = [run for path in FROZEN_RUNS for run in read_records(path)]
     identities = {
         (run.name, run.manifest.hashes, str(run.manifest.starts))
         for run in runs
@@ -59,7 +59,7 @@ def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
 
 
 def test_the_tables_of_a_page_are_tables():
-    for path in COMMITTED:
+    for path in COMMITTED_PAGES:
         for table in re.findall(r"(?:^\|.*\n)+", path.read_text("utf-8"), re.M):
             counts = set()
             for line in table.splitlines():

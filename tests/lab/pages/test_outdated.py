@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from elsewhere import python
 from fake_runs import row
-from test_committed import COMMITTED, RESULTS
+from test_committed import COMMITTED_PAGES, RESULTS
 
 import reprt
 from reprt_lab.folder import RunFolder
@@ -20,7 +20,7 @@ from reprt_lab.records import read_records
 FIELD = r'    %s: bool = .*\n    """(.|\n)*?"""\n'
 # What is taken out of the package, by its files: a setting of models, one of
 # trainings, all presets of recurrent models, and their family.
-REMOVED = {
+REMOVED_SETTINGS = {
     "models/settings.py": [FIELD % "query_key_norm"],
     "training/settings.py": [FIELD % "tensorboard"],
     "models/presets.toml": [
@@ -46,18 +46,18 @@ for number, page in enumerate(sys.argv[1:]):
 def test_every_page_is_written_without_settings_that_frozen_runs_have(tmp_path):
     package = tmp_path / "reprt"
     shutil.copytree(Path(reprt.__file__).parent, package, symlinks=True)
-    for name, patterns in REMOVED.items():
+    for name, patterns in REMOVED_SETTINGS.items():
         path = package / name
         text = path.read_text("utf-8")
         for pattern in patterns:
             text, count = re.subn(pattern, "", text)
             assert count, pattern
         path.write_text(text, "utf-8")
-    python(WRITE, *COMMITTED, cwd=tmp_path)
-    table1 = str(COMMITTED.index(RESULTS / "table1" / "table1.md"))
+    python(WRITE, *COMMITTED_PAGES, cwd=tmp_path)
+    table1 = str(COMMITTED_PAGES.index(RESULTS / "table1" / "table1.md"))
     text = (tmp_path / "pages" / table1 / "table1.md").read_text("utf-8")
     assert "model.query_key_norm = False" in text
-    assert len([*tmp_path.glob("pages/*/*.md")]) == len(COMMITTED)
+    assert len([*tmp_path.glob("pages/*/*.md")]) == len(COMMITTED_PAGES)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from reprt_lab.folder import RunFolder
 from reprt_lab.pages import PAGES, write_page
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
-OURS = "ours, TED-HRLR pt_to_en"
+OUR_LABEL = "ours, TED-HRLR pt_to_en"
 PREFIX, TEST = "val_prefix_loss_per_token", "test_prefix_loss_per_token"
 COST = {
     "parameters_without_tables": 1000,
@@ -63,7 +63,7 @@ def test_official_results_stand_beside_the_papers_with_the_difference(
     paper_label = "paper, TED-HRLR pt_to_en"
     assert lines(text, "baseline", paper_label) == [paper_row.split("|")]
     our_row = "1,234,567|2|1.250|1.500|+0.03|-0.03|60.0|31.2"
-    assert lines(text, "repe", OURS) == [our_row.split("|")]
+    assert lines(text, "repe", OUR_LABEL) == [our_row.split("|")]
     for model, *losses in (
         ("baseline", "1.841", "2.101"),
         ("repe", "1.251", "1.501"),
@@ -96,10 +96,12 @@ def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     add("repe-wide", [row(1, 3.0, 2.0)], mean, schedule={"dim": 128})
     text = page(add("repe", [row(1, 3.0, 2.0)], starts=2), "report")
     cells = "–", "1 so far", "3.000", "2.000", "60.0"
-    assert lines(text, "repe", OURS, *cells)
-    assert lines(text, "baseline", OURS, "–", "0 so far", "–")
+    assert lines(text, "repe", OUR_LABEL, *cells)
+    assert lines(text, "baseline", OUR_LABEL, "–", "0 so far", "–")
     assert lines(text, "repe-wide", "`repe-wide`", "repe, schedule.dim = 128")
-    assert lines(text, "repe-wide", OURS, "1,234,567", "1", "3.000", "1.750")
+    assert lines(
+        text, "repe-wide", OUR_LABEL, "1,234,567", "1", "3.000", "1.750"
+    )
     assert "The model of repe-wide is a mean of the last models" in text
     assert "− paper" not in text and "  - 4 × `reprt train mine" in text
 
@@ -152,7 +154,9 @@ def test_trials_in_a_report_have_names_and_colours_of_their_own(add, figures):
     folder = add("repe.1", [row(1, 4.0, 2.0)], {}, training={"seed": 1})
     text = page(folder, "report")
     for seed, loss in enumerate(("3.000", "4.000")):
-        assert lines(text, f"repe, repe.{seed}", OURS, "1,234,567", "1", loss)
+        assert lines(
+            text, f"repe, repe.{seed}", OUR_LABEL, "1,234,567", "1", loss
+        )
     assert "repe, repe.0 (step 1,200, stopped early) is the best by" in text
     (legend,) = figures[0].legends
     assert [text.get_text()[6:] for text in legend.texts] == [
@@ -170,7 +174,7 @@ def test_runs_of_two_commands_are_told_apart_by_their_settings(add):
     )
     text = page(folder, "report")
     for label in ("repe, repe", "repe, repe, model.dropout = 0.5"):
-        assert lines(text, label, OURS)
+        assert lines(text, label, OUR_LABEL)
 
 
 def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
@@ -314,10 +318,10 @@ def test_a_comparison_sets_both_losses_side_by_side(add, figures):
     dots = [
         line for line in figures[0].axes[0].lines if line.get_marker() == "o"
     ]
-    filled = [
+    values = [
         [*dot.get_xdata()] for dot in dots if dot.get_fillstyle() == "full"
     ]
-    assert filled[:2] == [[2.5, 3.5], [3.0, 5.0]]
+    assert values[:2] == [[2.5, 3.5], [3.0, 5.0]]
 
 
 def test_a_comparison_without_a_baseline_has_no_column_for_it(add, figures):
