@@ -28,7 +28,7 @@ from reprt_lab.recipe import shipped_recipes
 
 
 @pytest.fixture(scope="module", autouse=True)
-def places(tmp_path_factory):
+def private_folders(tmp_path_factory):
     """Keeps the command away from the user's own folders."""
     with pytest.MonkeyPatch.context() as patch:
         cache = tiny_run.cache(tmp_path_factory.getbasetemp())
@@ -39,7 +39,7 @@ def places(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def trained_folder(tmp_path_factory):
     """The folders of a recipe, a text, and what the command made of them."""
     return tiny_run.trained(tmp_path_factory.getbasetemp())
 
@@ -54,8 +54,8 @@ def runs(tmp_path_factory):
     return folder
 
 
-def test_training_ends_with_a_report_that_names_its_text(finished):
-    out = finished / "out"
+def test_training_ends_with_a_report_that_names_its_text(trained_folder):
+    out = trained_folder / "out"
     assert (out / "report.png").read_bytes().startswith(b"\x89PNG")
     report = (out / "report.md").read_text(encoding="utf-8")
     title = report.splitlines()[0]
@@ -73,10 +73,11 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
         assert manifest["looks_ahead"] == (model == "repe")
 
 
-def test_only_the_page_is_made_again(finished, capsys):
-    before, page = contents(finished / "out"), finished / "out" / "report.md"
+def test_only_the_page_is_made_again(trained_folder, capsys):
+    out = trained_folder / "out"
+    old_contents, page = contents(out), out / "report.md"
     page.unlink()
-    assert main(["train", *arguments(finished)]) == 0
+    assert main(["train", *arguments(trained_folder)]) == 0
     output = capsys.readouterr()
     assert output.out.strip() == str(page)
     for model in ("baseline", "repe"):
@@ -85,32 +86,37 @@ def test_only_the_page_is_made_again(finished, capsys):
     assert [line.split()[0] for line in table] == ["model", "baseline", "repe"]
     page.unlink()
     assert main(["page", str(page.parent)]) == 0
-    assert contents(finished / "out") == before
+    assert contents(out) == old_contents
 
 
 def test_runs_that_another_process_trains_are_no_success(
-    finished, tmp_path, capsys
+    trained_folder, tmp_path, capsys
 ):
     out = tmp_path / "out"
-    shutil.copytree(finished / "out", out)
+    shutil.copytree(trained_folder / "out", out)
     (out / "repe" / "metrics.json").unlink()
-    before = contents(out / "repe")
+    old_contents = contents(out / "repe")
     with RunFolder(out / "repe").claim():
-        assert main(["train", *arguments(finished), "--out", str(out)]) == 2
+        assert (
+            main(["train", *arguments(trained_folder), "--out", str(out)]) == 2
+        )
     output = capsys.readouterr()
     reason = f"because another process works on them: {out / 'repe'}."
     assert reason in output.err.splitlines()[-1]
-    assert output.out == "" and contents(out / "repe") == before
+    assert output.out == "" and contents(out / "repe") == old_contents
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
 def test_losses_and_bleu_by_step_have_a_file_and_a_picture(
-    finished, tmp_path, capsys
+    trained_folder, tmp_path, capsys
 ):
     keys = "validate_every=2", "bleu_sentences=3", "bleu=false", 'best="bleu"'
-    sets = [f"--set=training.{key}" for key in keys]
-    command = ["train", *arguments(finished, "--only", "baseline", *sets)]
+    overrides = [f"--set=training.{key}" for key in keys]
+    command = [
+        "train",
+        *arguments(trained_folder, "--only", "baseline", *overrides),
+    ]
     assert main([*command, "--out", str(tmp_path)]) == 0
     [row] = RunFolder(tmp_path / "baseline").log("steps.csv")
     assert row["step"] == 2 and 0 <= row["train_bleu"] <= 100 >= row["val_bleu"]
@@ -120,14 +126,14 @@ def test_losses_and_bleu_by_step_have_a_file_and_a_picture(
     assert "](steps.png)" in (tmp_path / "report.md").read_text("utf-8")
 
 
-def told(capsys):
+def error_line(capsys):
     """What the command says of a mistake, without what it said of its progress."""
     output = capsys.readouterr()
     assert output.out == "" and "Traceback" not in output.err
-    *progress, last = output.err.splitlines()
-    assert last.startswith("reprt: ")
+    *progress, message = output.err.splitlines()
+    assert message.startswith("reprt: ")
     assert not any(line.startswith("reprt: ") for line in progress)
-    return last
+    return message
 
 
 @pytest.mark.parametrize(
@@ -235,9 +241,9 @@ def test_an_interruption_tells_what_goes_on(
     load = mock.Mock(side_effect=error)
     monkeypatch.setattr("reprt_lab.recipe.load_recipe", load)
     monkeypatch.setattr("reprt_lab.translate.translator_of", load)
-    goes_on = f"{word} The same command resumes from the last checkpoint."
+    advice = f"{word} The same command resumes from the last checkpoint."
     for command, expected in (
-        ("train RECIPE", goes_on),
+        ("train RECIPE", advice),
         ("translate RUN a", word),
     ):
         assert main(command.split()) == status
@@ -270,32 +276,33 @@ def translations(runs):
     translator = reprt.Translator.load(
         runs / "repe", beam_size=2, max_tokens=12
     )
-    found = translator(SENTENCES)
-    assert len({one.text for one in found}) == 5  # two are empty
-    return found
+    translations = translator(SENTENCES)
+    # Two are empty.
+    assert len({translation.text for translation in translations}) == 5
+    return translations
 
 
-@pytest.mark.parametrize("how", ["file", "standard input"])
+@pytest.mark.parametrize("origin", ["file", "standard input"])
 def test_sentences_are_translated_one_a_line(
-    runs, translations, how, capsys, tmp_path, monkeypatch
+    runs, translations, origin, capsys, tmp_path, monkeypatch
 ):
-    given = LINES if how == "standard input" else b"not this"
-    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="ascii")
+    content = LINES if origin == "standard input" else b"not this"
+    stdin = io.TextIOWrapper(io.BytesIO(content), encoding="ascii")
     monkeypatch.setattr(sys, "stdin", stdin)
     path = tmp_path / "lines.txt.gz"
     path.write_bytes(gzip.compress(LINES))
-    more = ["--file", str(path)] if how == "file" else []
-    command = ["translate", str(runs / "repe"), *more, *SEARCH]
+    options = ["--file", str(path)] if origin == "file" else []
+    command = ["translate", str(runs / "repe"), *options, *SEARCH]
     assert main(command) == 0
     output = capsys.readouterr()
     assert output.out.split("\n") == [
-        *(found.text for found in translations),
+        *(translation.text for translation in translations),
         "",
     ]
     assert output.err.splitlines() == [
         f"reprt: line {number}: {note}"
-        for number, found in enumerate(translations, 1)
-        for note in found.notes
+        for number, translation in enumerate(translations, 1)
+        for note in translation.notes
     ]
     assert "reprt: line 3: the vocabulary lacks \ufffd" in output.err
 
@@ -305,11 +312,13 @@ def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
     for name, stream in streams.items():
         wrapper = io.TextIOWrapper(stream, "ascii", write_through=True)
         monkeypatch.setattr(sys, name, wrapper)
-    note = Translation("olá 😀", (), ("漢字",))
-    fake = types.SimpleNamespace(stream=lambda *_: [note])
-    monkeypatch.setattr("reprt_lab.translate.translator_of", lambda *_: fake)
-    for more in ([], ["--json"]):
-        assert main(["translate", str(tmp_path), "olá 😀", *more]) == 0
+    translation = Translation("olá 😀", (), ("漢字",))
+    translator = types.SimpleNamespace(stream=lambda *_: [translation])
+    monkeypatch.setattr(
+        "reprt_lab.translate.translator_of", lambda *_: translator
+    )
+    for options in ([], ["--json"]):
+        assert main(["translate", str(tmp_path), "olá 😀", *options]) == 0
     assert '"source": "olá 😀"' in streams["stdout"].getvalue().decode()
     assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
 
@@ -326,56 +335,56 @@ def test_several_translations_are_for_people_or_programs(
         "2",
     ]
     assert main(command) == 0
-    people = capsys.readouterr().out.splitlines()
+    table = capsys.readouterr().out.splitlines()
     assert main([*command, "--json"]) == 0
     output = capsys.readouterr()
     assert output.err == ""  # the remarks are among the data
     entries = map(json.loads, output.out.splitlines())
     expected = []
-    for number, (found, entry) in enumerate(
+    for number, (translation, entry) in enumerate(
         zip(translations, entries, strict=True), 1
     ):
         lines = [
-            f"{number}\t{one.score:.4f}\t{one.text}"
-            for one in found.alternatives
+            f"{number}\t{alternative.score:.4f}\t{alternative.text}"
+            for alternative in translation.alternatives
         ]
         expected += lines or [f"{number}\t0.0000\t"]
-        assert (
-            entry["source"] == found.source
-            and entry["translation"] == found.text
-        )
-        assert entry["notes"] == list(found.notes)
-        for one, other in zip(
-            entry["alternatives"], found.alternatives, strict=True
+        assert entry["source"] == translation.source
+        assert entry["translation"] == translation.text
+        assert entry["notes"] == list(translation.notes)
+        for row, alternative in zip(
+            entry["alternatives"], translation.alternatives, strict=True
         ):
-            assert one["text"] == other.text and one["ids"] == list(other.ids)
-            assert one["tokens"] == list(other.tokens)
-            assert one["score"] == pytest.approx(other.score, rel=1e-4)
-            assert one["ended"] == other.ended
-    assert people == expected and "\U0001f600" in output.out
+            assert row["text"] == alternative.text
+            assert row["ids"] == list(alternative.ids)
+            assert row["tokens"] == list(alternative.tokens)
+            assert row["score"] == pytest.approx(alternative.score, rel=1e-4)
+            assert row["ended"] == alternative.ended
+    assert table == expected and "\U0001f600" in output.out
 
 
-def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
+def test_an_evaluation_says_what_the_training_said(
+    trained_folder, tmp_path, capsys
+):
     run, text = tmp_path / "repe", tmp_path / "moved"
-    shutil.copytree(finished / "out" / "repe", run)
-    shutil.copytree(finished / "text", text)
-    assert (
-        main(["evaluate", str(run), "--split", "dev", "--text", str(text)]) == 0
-    )
+    shutil.copytree(trained_folder / "out" / "repe", run)
+    shutil.copytree(trained_folder / "text", text)
+    command = ["evaluate", str(run), "--split", "dev", "--text", str(text)]
+    assert main(command) == 0
     result = json.loads((run / "evaluation-dev.json").read_text("utf-8"))
     page = capsys.readouterr().out
     assert page == (run / "evaluation-dev.md").read_text("utf-8")
     metrics = RunFolder(run).metrics()
-    prefix, forced = result["prefix"], result["teacher_forced"]
-    gain = f"| {prefix['per_token'] - forced['per_token']:+.4f} |"
+    prefix, teacher_forced = result["prefix"], result["teacher_forced"]
+    gain = f"| {prefix['per_token'] - teacher_forced['per_token']:+.4f} |"
     assert gain in re.sub(" +", " ", page)
     assert prefix["per_token"] == pytest.approx(
         metrics.val_prefix_loss_per_token
     )
     assert prefix["mean_of_batches"] == pytest.approx(metrics.val_prefix_loss)
-    last = RunFolder(run).log()[-1]
-    assert forced["mean_of_batches"] == pytest.approx(
-        last["val_loss"], rel=1e-4
+    last_row = RunFolder(run).log()[-1]
+    assert teacher_forced["mean_of_batches"] == pytest.approx(
+        last_row["val_loss"], rel=1e-4
     )
     assert result["sentences"] == 5 and result["split"] == "dev"
     sides = [
@@ -391,16 +400,18 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(
         "repe on pt_to_en from pt.dev: 5 "
     )
-    other = json.loads((run / "evaluation-pt.dev.json").read_text("utf-8"))
+    other_result = json.loads(
+        (run / "evaluation-pt.dev.json").read_text("utf-8")
+    )
     for name in ("prefix", "scores", "sentences", "teacher_forced"):
-        assert other[name] == result[name]
-    long = tmp_path / "long"
-    long.write_text("o homem " * 99)
-    assert main(["score", str(run), str(long), str(long)]) == 0
+        assert other_result[name] == result[name]
+    long_file = tmp_path / "long"
+    long_file.write_text("o homem " * 99)
+    assert main(["score", str(run), str(long_file), str(long_file)]) == 0
     assert "line 1: the first 128 tokens were scored" in capsys.readouterr().err
     for command in ("evaluate", "score"):
-        assert main([command, str(run), sides[0], str(long)]) == 2
-        message = f"Received: 5 and 1 in {sides[0]} and {long}."
+        assert main([command, str(run), sides[0], str(long_file)]) == 2
+        message = f"Received: 5 and 1 in {sides[0]} and {long_file}."
         assert message in capsys.readouterr().err
 
 
@@ -412,48 +423,50 @@ def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):
     page = re.sub(" +", " ", capsys.readouterr().out)
     expected = {"beam_size": 2, "length_penalty": 1, "max_tokens": 12}
     assert result["search"] == {**expected, "dtype": "float32"}
-    forms, how = (
-        ("corpus tokens", "detokenised"),
-        "2 hypotheses, length penalty 1.0",
-    )
+    forms = "corpus tokens", "detokenised"
+    search = "2 hypotheses, length penalty 1.0"
     names = "BLEU", "chrF", "TER"
     labels = [f"{metric}, {form}" for form in forms for metric in names]
     for label, score in zip(labels, result["scores"], strict=True):
-        assert f"| {label}, beam search, {how} | {score['value']:.2f} |" in page
+        assert (
+            f"| {label}, beam search, {search} | {score['value']:.2f} |" in page
+        )
         assert f"- {label}: `{score['signature']}`" in page
     assert "tok:zh" in result["scores"][3]["signature"]
     assert "pt_to_en from text (not the official" in page.splitlines()[0]
     (run / "evaluation-test.json").unlink()
     (run / "evaluation-test.json").mkdir()  # what cannot be kept is printed
     assert main(["evaluate", str(run), *SEARCH]) == 0
-    assert "evaluation-test.json" in (output := capsys.readouterr()).err
+    output = capsys.readouterr()
+    assert "evaluation-test.json" in output.err
     assert labels[0] in output.out
     (run / "evaluation-test.json").rmdir()
     assert result["provenance"]["versions"]["reprt"] == reprt.__version__
 
 
 def test_another_text_is_refused_and_both_are_named(
-    finished, runs, tmp_path, capsys
+    trained_folder, runs, tmp_path, capsys
 ):
-    shutil.copytree(finished / "text", tmp_path / "text")
-    (changed,) = tmp_path.rglob("en.test")
-    changed.write_text(changed.read_text("utf-8").replace("a", "b"), "utf-8")
-    before = contents(runs / "repe")
+    shutil.copytree(trained_folder / "text", tmp_path / "text")
+    (file,) = tmp_path.rglob("en.test")
+    file.write_text(file.read_text("utf-8").replace("a", "b"), "utf-8")
+    old_contents = contents(runs / "repe")
     command = ["evaluate", str(runs / "repe"), "--text", str(tmp_path / "text")]
     assert main(command) == 2
-    message, manifest = told(capsys), runs / "repe" / "manifest.json"
-    theirs = json.loads(manifest.read_text("utf-8"))["text_sha256"]
-    assert f"with sha256 {theirs[:16]}. Received: " in message
+    message, manifest = error_line(capsys), runs / "repe" / "manifest.json"
+    digest = json.loads(manifest.read_text("utf-8"))["text_sha256"]
+    assert f"with sha256 {digest[:16]}. Received: " in message
     hint = r"\. Say where it is by --text, or in \[text\] of .*/config\.toml\.$"
     assert re.search(r"\) with [0-9a-f]{16}" + hint, message)
-    assert message.count(theirs[:16]) == 1 and str(tmp_path / "text") in message
-    assert contents(runs / "repe") == before
+    assert message.count(digest[:16]) == 1 and str(tmp_path / "text") in message
+    assert contents(runs / "repe") == old_contents
 
 
 def test_an_evaluation_tells_which_options_it_lacks(runs, tmp_path, capsys):
-    (table := tmp_path / "mine.jsonl").write_text('{"de": "ja", "fr": "oui"}\n')
+    table = tmp_path / "mine.jsonl"
+    table.write_text('{"de": "ja", "fr": "oui"}\n')
     assert main(["evaluate", str(runs / "repe"), "--text", str(table)]) == 2
-    message = told(capsys)
+    message = error_line(capsys)
     assert "--pair" in message
     assert message.endswith(f"from [text] of {runs / 'repe'}/config.toml.")
 
@@ -470,12 +483,12 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     ]
     assert all((out / name).stat().st_size > 0 for name in names)
     assert main(["attention", str(runs / "repe"), " "]) == 2
-    assert "Expected a sentence. Received an empty one." in told(capsys)
+    assert "Expected a sentence. Received an empty one." in error_line(capsys)
 
 
 def test_a_misspelt_run_is_told_the_right_one(runs, capsys):
     assert main(["translate", str(runs / "basline"), "a"]) == 2
-    assert told(capsys).endswith(f"Did you mean {runs / 'baseline'}?")
+    assert error_line(capsys).endswith(f"Did you mean {runs / 'baseline'}?")
 
 
 MODULE = """
@@ -501,19 +514,20 @@ def average(tmp_path):
     module, file = tmp_path / "mine.py", tmp_path / "average.keras"
     module.write_text(MODULE)
 
-    def forget():
-        kept = keras.saving.get_custom_objects()
-        for name in [name for name in kept if name.startswith("of a user")]:
-            del kept[name]
+    def unregister():
+        objects = keras.saving.get_custom_objects()
+        for name in list(objects):
+            if name.startswith("of a user"):
+                del objects[name]
 
     model = runpy.run_path(str(module))["Average"](name="average")
     ids = keras.ops.ones((1, 3), "int32")
     model((ids, ids))
-    model.compile(loss=told)  # some function, which no file brings back
+    model.compile(loss=error_line)  # some function, which no file brings back
     model.save(file)
-    forget()
+    unregister()
     yield file, module
-    forget()
+    unregister()
 
 
 def test_the_audit_of_a_users_model(average, capsys):
@@ -523,10 +537,10 @@ def test_the_audit_of_a_users_model(average, capsys):
     assert capsys.readouterr().out.startswith("average looks ahead")
     # It knows its target vocabulary by its logits, but not its source vocabulary.
     assert main(command) == 2
-    assert "Expected `source_vocab_size`" in told(capsys)
+    assert "Expected `source_vocab_size`" in error_line(capsys)
     for content in ("def f(:", "quit(0)", "assert False, 'a\\nb'"):
         module.write_text(content)
-        assert main(command) == 2 and "mine.py" in told(capsys)
+        assert main(command) == 2 and "mine.py" in error_line(capsys)
 
 
 # An audit of which only the verdict matters, or that fails.
@@ -568,8 +582,8 @@ def test_no_failure_has_the_status_of_a_verdict(
     output, looks_ahead, first, status
 ):
     script = AUDIT.format(looks_ahead=looks_ahead, first=first)
-    where = output if output.startswith(("|", ">")) else f"> {output}"
-    shell = f"{shlex.join([sys.executable, '-c', script])} {where}"
+    redirection = output if output.startswith(("|", ">")) else f"> {output}"
+    shell = f"{shlex.join([sys.executable, '-c', script])} {redirection}"
     command = ["bash", "-c", f'{shell}; exit "${{PIPESTATUS[0]}}"']
     environment = {**os.environ, "PYTHONPATH": str(tiny_run.REPOSITORY)}
     assert subprocess.run(command, env=environment).returncode == status
@@ -578,36 +592,41 @@ def test_no_failure_has_the_status_of_a_verdict(
 def test_standard_input_may_be_closed(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "stdin", None)
     assert main(["translate", str(tmp_path)]) == 2
-    assert "standard input is closed" in told(capsys)
+    assert "standard input is closed" in error_line(capsys)
 
 
 def test_terminals_get_no_control_characters_and_files_get_all(
     monkeypatch, tmp_path, capsys
 ):
     text = "a \x1b[31m\x9b2J\rred\tword"
-    note = Translation(text, (), (text,))
-    fake = types.SimpleNamespace(stream=lambda *_: [note])
-    monkeypatch.setattr("reprt_lab.translate.translator_of", lambda *_: fake)
+    translation = Translation(text, (), (text,))
+    translator = types.SimpleNamespace(stream=lambda *_: [translation])
+    monkeypatch.setattr(
+        "reprt_lab.translate.translator_of", lambda *_: translator
+    )
     monkeypatch.setattr("reprt_lab.translate._text", lambda *_: text)
     command = ["translate", str(tmp_path), text]
-    shown = "a \ufffd[31m\ufffd2J\ufffdred\tword"
+    visible_text = "a \ufffd[31m\ufffd2J\ufffdred\tword"
     assert plain("a \x1b[31m word") == "a \ufffd\\[31m word"  # of a page
     assert main(command) == 0
-    assert capsys.readouterr() == (f"{text}\n", f"reprt: line 1: {shown}\n")
+    assert capsys.readouterr() == (
+        f"{text}\n",
+        f"reprt: line 1: {visible_text}\n",
+    )
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["source"] == text
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     assert main(command) == 0
-    assert capsys.readouterr().out == f"{shown}\n"
+    assert capsys.readouterr().out == f"{visible_text}\n"
 
 
 def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
     monkeypatch.setenv("REPRT_TRACEBACK", "1")
     assert main(["audit", "absent.keras"]) == 2
-    *traceback, last = capsys.readouterr().err.splitlines()
+    *traceback, message = capsys.readouterr().err.splitlines()
     assert traceback[0] == "Traceback (most recent call last):"
     assert any("in load_model" in line for line in traceback)
-    assert last.startswith("reprt: Expected a .keras file.")
+    assert message.startswith("reprt: Expected a .keras file.")
 
 
 @pytest.mark.parametrize("name", ["jax", "torch", "openvino"])
@@ -616,7 +635,8 @@ def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
     load = mock.Mock(side_effect=error)
     monkeypatch.setattr("reprt_lab.audit.audit_by_name", load)
     assert main(["audit", "run"]) == 2
-    assert f"asked for the backend {name!r}, by KERAS_BACKEND" in told(capsys)
+    message = error_line(capsys)
+    assert f"asked for the backend {name!r}, by KERAS_BACKEND" in message
 
 
 COMMANDS = (

@@ -10,7 +10,7 @@ from reprt_lab import provenance
 
 
 @pytest.fixture
-def cgroups(tmp_path, monkeypatch):
+def write_cgroups(tmp_path, monkeypatch):
     """A function that lays out memberships, and files of cgroups with their text."""
 
     def write(memberships, limits):
@@ -62,13 +62,13 @@ V1 = "3:cpuset:/\n2:cpu,cpuacct:/batch/job\n0::/\n"
     ],
 )
 def test_limits_of_cgroups_count(
-    cgroups, monkeypatch, memberships, limits, expected
+    write_cgroups, monkeypatch, memberships, limits, expected
 ):
-    cgroups(memberships, limits)
+    write_cgroups(memberships, limits)
     assert cores.usable_cores() == expected
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    told = "64 cores" if expected == 64 else f"{expected:g} of 64 cores"
-    assert provenance._hardware().endswith(f", {told}")
+    description = "64 cores" if expected == 64 else f"{expected:g} of 64 cores"
+    assert provenance._hardware().endswith(f", {description}")
 
 
 @pytest.mark.skipif(

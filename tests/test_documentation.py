@@ -43,8 +43,8 @@ def commands(page):
 def assert_reprt_takes(words):
     if words[0].startswith("-"):
         return
-    named = reprt_command.commands[words[0]]
-    parser = named.make_parser(click.Context(named))
+    subcommand = reprt_command.commands[words[0]]
+    parser = subcommand.make_parser(click.Context(subcommand))
     _, rest, _ = parser.parse_args(words[1:])  # which refuses an unknown option
     assert not rest, words
     if words[0] == "train" and "." not in words[1]:
@@ -57,21 +57,21 @@ def assert_reprt_takes(words):
 def assert_make_takes(words):
     for word in words:
         name, equals, _ = word.partition("=")
-        known = f"^# {name}=|^{name} \\?=" if equals else f"^{name}:"
-        assert re.search(known, MAKEFILE, re.M), word
+        pattern = f"^# {name}=|^{name} \\?=" if equals else f"^{name}:"
+        assert re.search(pattern, MAKEFILE, re.M), word
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist_and_nothing_is_left_to_fill_in(page):
-    takes = {"reprt": assert_reprt_takes, "make": assert_make_takes}
+    checks = {"reprt": assert_reprt_takes, "make": assert_make_takes}
     for words in commands(page):
         if words[0].startswith("KERAS_BACKEND="):
             words = words[1:]
         assert "RUN" not in words, (
             "a snippet says which run, so that it can be copied"
         )
-        if words[0] in takes:
-            takes[words[0]](words[1:])
+        if words[0] in checks:
+            checks[words[0]](words[1:])
     text = page.read_text("utf-8")
     # Within a line they may be cut short; what they begin with exists.
     for first in re.findall(r"`make ([a-z0-9-]+)", text):
@@ -115,8 +115,8 @@ def test_the_papers_equations_are_numbered_as_on_arxiv():
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=name)
 def test_links_to_files(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
-        outside = re.match(r"(\.\./)+(experiments|notebooks)/", target)
-        if "://" not in target and (page not in DOCS or outside):
+        match = re.match(r"(\.\./)+(experiments|notebooks)/", target)
+        if "://" not in target and (page not in DOCS or match):
             assert (page.parent / target).exists(), (
                 f"{page.name} links to {target}"
             )
@@ -132,31 +132,31 @@ def examples(pages):
 
 
 # Packages whose models are audited.
-FOREIGN = {"torch", "transformers", "st_moe_pytorch"}
+FOREIGN_PACKAGES = {"torch", "transformers", "st_moe_pytorch"}
 
 
 # test_examples.py runs that of the README.
 @pytest.mark.parametrize("code", examples(DOCS))
 @pytest.mark.filterwarnings("ignore:(?s).*`shuffle=True` was passed")
 @pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over axis")
-def test_an_example_runs_alone_as_it_is_copied(code, trained_runs, monkeypatch):
-    monkeypatch.chdir(trained_runs)
+def test_an_example_runs_alone_as_it_is_copied(code, runs_folder, monkeypatch):
+    monkeypatch.chdir(runs_folder)
     try:
         exec(code, {})
     except ModuleNotFoundError as error:
-        if error.name not in FOREIGN:
+        if error.name not in FOREIGN_PACKAGES:
             raise
         pytest.skip(f"{error.name} is in an environment of the gallery only")
 
 
 @pytest.fixture(scope="module")
-def trained_runs(tmp_path_factory):
+def runs_folder(tmp_path_factory):
     """A folder in which the runs of `make reproduce-pt-en` stand where it puts them."""
     folder = tmp_path_factory.mktemp("repository")
-    place = folder / "runs/pt_to_en_embedded/embedded-corpus/baseline"
-    place.parent.mkdir(parents=True)
-    place.symlink_to(lively(tmp_path_factory.getbasetemp(), "baseline"))
-    main(["export", str(place)])
+    run = folder / "runs/pt_to_en_embedded/embedded-corpus/baseline"
+    run.parent.mkdir(parents=True)
+    run.symlink_to(lively(tmp_path_factory.getbasetemp(), "baseline"))
+    main(["export", str(run)])
     return folder
 
 
@@ -205,7 +205,7 @@ def test_a_table_too_wide_for_a_phone_is_a_list_there(monkeypatch):
     monkeypatch.syspath_prepend(REPOSITORY / "docs")
     from page_layout import lay_out_table
 
-    def laid_out(columns):
+    def make_table(columns):
         head = "<th>validation loss</th>" * columns
         row = "<td>4.48 ± 0.01</td>" * columns
         rows = f"<thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody>"
@@ -213,9 +213,9 @@ def test_a_table_too_wide_for_a_phone_is_a_list_there(monkeypatch):
         lay_out_table(table)
         return table
 
-    classes = [laid_out(columns).get("class") for columns in (2, 4, 8)]
+    classes = [make_table(columns).get("class") for columns in (2, 4, 8)]
     assert classes == [None, ["list-on-phones"], ["list-on-phones", "wide"]]
-    cell = laid_out(2).td
+    cell = make_table(2).td
     assert cell["data-head"] == "validation loss"
     assert cell.text == "4.48\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.01"
 

@@ -18,8 +18,10 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 def modules():
-    found = pkgutil.walk_packages(reprt.__path__, "reprt.")
-    return [module.name for module in found if module.name != "reprt.__main__"]
+    packages = pkgutil.walk_packages(reprt.__path__, "reprt.")
+    return [
+        package.name for package in packages if package.name != "reprt.__main__"
+    ]
 
 
 @pytest.mark.parametrize("name", modules())
@@ -36,16 +38,18 @@ def test_docstring_examples(name):
 )
 def test_what_is_used_from_python_has_an_example(name):
     module = importlib.import_module(f"reprt.{name}")
-    public = [
-        found
-        for each, found in vars(module).items()
-        if getattr(found, "__module__", "").startswith(module.__name__)
-        and each[0] != "_"
-        and not dataclasses.is_dataclass(found)
-        and not issubclass(found if isinstance(found, type) else object, tuple)
+    members = [
+        value
+        for attribute, value in vars(module).items()
+        if getattr(value, "__module__", "").startswith(module.__name__)
+        and attribute[0] != "_"
+        and not dataclasses.is_dataclass(value)
+        and not issubclass(value if isinstance(value, type) else object, tuple)
     ]
-    assert public
-    assert [one for one in public if ">>>" not in (one.__doc__ or "")] == []
+    assert members
+    assert [
+        member for member in members if ">>>" not in (member.__doc__ or "")
+    ] == []
 
 
 @pytest.mark.long
@@ -53,21 +57,21 @@ def test_the_readmes_own_script(tmp_path):
     [script] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len([line for line in script.splitlines() if line.strip()]) <= 12
     # Any warning would be ours, but for what Keras says of every dataset.
-    warned = [
+    warnings = [
         "-W",
         "error::UserWarning",
         "-W",
         "ignore:`shuffle=True`:UserWarning",
     ]
-    finished = subprocess.run(
-        [sys.executable, *warned, "-c", script],
+    process = subprocess.run(
+        [sys.executable, *warnings, "-c", script],
         capture_output=True,
         text=True,
         cwd=tmp_path,
     )
-    assert finished.returncode == 0, finished.stderr
+    assert process.returncode == 0, process.stderr
     # AutoGraph tells of code that it cannot read.
-    assert "AutoGraph" not in finished.stderr
+    assert "AutoGraph" not in process.stderr
 
 
 def test_layers_import_without_the_extras():

@@ -20,11 +20,11 @@ from reprt_lab.folder import RunFolder
 
 def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):
     path = tmp_path / "new" / "a"
-    with file_lock(path) as mine, file_lock(path, wait=False) as too:
+    with file_lock(path) as lock, file_lock(path, wait=False) as second_lock:
         path.write_text("a note")
-        assert mine and not too
-    with file_lock(path, wait=False) as mine:
-        assert mine and path.read_text() == "a note"
+        assert lock and not second_lock
+    with file_lock(path, wait=False) as lock:
+        assert lock and path.read_text() == "a note"
 
 
 def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
@@ -33,10 +33,10 @@ def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
 
     monkeypatch.setattr("portalocker.portalocker.LOCKER", flock)
     with (
-        file_lock(tmp_path / "a") as one,
-        RunFolder(tmp_path / "run").claim() as two,
+        file_lock(tmp_path / "a") as lock,
+        RunFolder(tmp_path / "run").claim() as claim,
     ):
-        assert one and two
+        assert lock and claim
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
@@ -47,20 +47,20 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
 
 
 @pytest.fixture
-def homeless(monkeypatch):
+def missing_home(monkeypatch):
     """A user whom the system does not know, as containers have."""
 
-    def unknown(*_):
+    def raise_key_error(*_):
         raise KeyError
 
     for variable in ("HOME", "XDG_CACHE_HOME", "REPRT_CACHE", "REPRT_TED"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(pwd, "getpwuid", unknown)
-    monkeypatch.setattr(pwd, "getpwnam", unknown)
+    monkeypatch.setattr(pwd, "getpwuid", raise_key_error)
+    monkeypatch.setattr(pwd, "getpwnam", raise_key_error)
 
 
 def test_a_user_without_a_home_is_told_what_to_set(
-    homeless, tmp_path, monkeypatch
+    missing_home, tmp_path, monkeypatch
 ):
     with pytest.raises(ValueError, match="a home folder.* Set REPRT_CACHE"):
         cache()
@@ -87,7 +87,7 @@ def test_a_name_of_a_file_that_is_not_utf8_is_refused(tmp_path):
 
 
 def test_a_lock_follows_no_link(tmp_path):
-    outside, lock = tmp_path / "outside", tmp_path / ".repe.lock"
-    lock.symlink_to(outside)
-    with file_lock(lock) as mine:
-        assert mine and not outside.exists() and not lock.is_symlink()
+    target, path = tmp_path / "outside", tmp_path / ".repe.lock"
+    path.symlink_to(target)
+    with file_lock(path) as lock:
+        assert lock and not target.exists() and not path.is_symlink()

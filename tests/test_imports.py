@@ -11,23 +11,27 @@ from tiny_run import lively
 import reprt
 
 
-def told(*command, **variables):
+def run_python(*command, **variables):
     """The status of a process and what stands on its standard error."""
-    kept = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
-    done = subprocess.run(
-        [sys.executable, *command], env=kept | variables, stderr=-1, stdout=-1
+    environment = {**os.environ}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    process = subprocess.run(
+        [sys.executable, *command],
+        env=environment | variables,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    return done.returncode, done.stderr.decode()
+    return process.returncode, process.stderr.decode()
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_a_command_prints_nothing_of_tensorflow(tmp_path_factory, backend):
     run = lively(tmp_path_factory.getbasetemp(), "baseline")
     command = "-m", "reprt_lab.command", "translate", str(run), "o homem sabe"
-    status, lines = told(*command, KERAS_BACKEND=backend)
+    status, lines = run_python(*command, KERAS_BACKEND=backend)
     # Remarks on the sentence are ours.
     assert status == 0 and all(
-        x.startswith("reprt: ") for x in lines.splitlines()
+        line.startswith("reprt: ") for line in lines.splitlines()
     )
 
 
@@ -38,7 +42,7 @@ def test_a_script_that_imports_reprt_first_sees_nothing_of_tensorflow():
         "model.compile('sgd', 'mse')\n"
         "model.fit(np.ones((2, 3, 4)), np.ones((2, 3, 1)), verbose=0)\n"
     )
-    assert told("-c", script) == (0, "")
+    assert run_python("-c", script) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -65,15 +69,15 @@ def test_a_backend_that_cannot_be_loaded_is_named(backend, message):
         "import reprt\n"
         "reprt.models"
     )
-    status, text = told("-c", script, KERAS_BACKEND=backend)
-    last = text.strip().splitlines()[-1]
-    assert status == 1 and last.startswith(message)
+    status, text = run_python("-c", script, KERAS_BACKEND=backend)
+    line = text.strip().splitlines()[-1]
+    assert status == 1 and line.startswith(message)
 
 
 @pytest.mark.parametrize(
-    "end, seen", [("", ""), ("; raise OSError", "a note\n")]
+    "end, notes", [("", ""), ("; raise OSError", "a note\n")]
 )
-def test_notes_are_shown_if_loading_fails(end, seen):
+def test_notes_are_shown_if_loading_fails(end, notes):
     script = (
         "import os, sys, types\n"
         "sys.modules['reprt'] = types.ModuleType('reprt')\n"  # whose import loads all
@@ -81,9 +85,9 @@ def test_notes_are_shown_if_loading_fails(end, seen):
         "from reprt.imports import silence_imports\n"
         f"with silence_imports(): os.write(2, b'a note\\n'){end}\n"
     )
-    place = os.path.dirname(reprt.__file__)
-    status, text = told("-c", script, place, TF_CPP_MIN_LOG_LEVEL="2")
-    assert text.startswith(seen) and bool(text) == bool(status) == bool(seen)
+    folder = os.path.dirname(reprt.__file__)
+    status, text = run_python("-c", script, folder, TF_CPP_MIN_LOG_LEVEL="2")
+    assert text.startswith(notes) and bool(text) == bool(status) == bool(notes)
 
 
 # A user's first import, then ours; the last line lists what Keras knows of us.
@@ -113,15 +117,16 @@ def test_without_any_backend_the_library_says_what_to_install():
         "import reprt\n"
         "reprt.models"
     )
-    environment = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
-    done = subprocess.run(
+    environment = {**os.environ}
+    environment.pop("KERAS_BACKEND", None)
+    process = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         env=environment,
     )
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: Keras has no backend: install")
+    line = process.stderr.strip().splitlines()[-1]
+    assert line.startswith("ImportError: Keras has no backend: install")
     assert all(
-        f"'.[{name}]'" in last for name in ("tensorflow", "jax", "torch")
+        f"'.[{name}]'" in line for name in ("tensorflow", "jax", "torch")
     )

@@ -20,19 +20,21 @@ RANGE = re.search(
 )
 def test_layers_and_models_work_on_allowed_versions_of_keras(version, tmp_path):
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--quiet"]
-    installed = subprocess.run(
+    installation = subprocess.run(
         [*pip, "--target", tmp_path / "keras", f"keras{version}"],
         capture_output=True,
         text=True,
     )
-    if installed.returncode != 0:
-        pytest.skip(f"pip cannot install Keras: {installed.stderr[-500:]}")
+    if installation.returncode != 0:
+        pytest.skip(f"pip cannot install Keras: {installation.stderr[-500:]}")
     tests = ["tests/layers", "tests/models", "-m", "not long"]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *tests],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(tmp_path / "keras")},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert process.returncode == 0, (
+        process.stdout[-5000:] + process.stderr[-2000:]
+    )

@@ -43,7 +43,7 @@ label_smoothing = 0.1
 preset = "decoder-only"
 {tiny_run.MODEL}
 """
-TAGGED = tiny_run.TABLES.replace(
+TAGGED_TABLES = tiny_run.TABLES.replace(
     "[vocabulary]", '[vocabulary]\nname = "bpe"\nshared = true\ntags = true'
 )
 
@@ -58,45 +58,45 @@ def test_training_and_what_follows_take_a_new_family(
     command = ["train", *tiny_run.arguments(tmp_path)]
     end_epoch = Trainer._end_epoch
 
-    def interrupted(trainer):
+    def interrupt_first_epoch(trainer):
         end_epoch(trainer)
         if trainer.state.epoch == 1:
             raise KeyboardInterrupt
 
     with eager.training(), monkeypatch.context() as patch:
         # Each model's first epoch ends with an interruption.
-        patch.setattr(Trainer, "_end_epoch", interrupted)
+        patch.setattr(Trainer, "_end_epoch", interrupt_first_epoch)
         assert [main(command) for _ in range(2)] == [130, 130]
     assert main(command) == 0
     assert "from epoch 2, step 1" in capsys.readouterr().err
     out = tmp_path / "out"
     assert len(RunFolder(out / "bag").manifest().starts) == 3
     assert "| bag-that-sees-all |" in (out / "report.md").read_text()
-    assert_whole(out / "bag", tmp_path / "exported", capsys)
+    assert_complete(out / "bag", tmp_path / "exported", capsys)
     assert main(["audit", str(out / "bag-that-sees-all")]) == 3
     assert main(["attention", str(out / "bag"), "a casa"]) == 2
     assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
 
 
-def assert_whole(run, out, capsys):
+def assert_complete(run, out, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["epochs"] == 2 and metrics["test_bleu"] >= 0
     assert main(["translate", str(run), "a casa", "--beam", "2"]) == 0
-    *_, translated = capsys.readouterr().out.splitlines()
+    *_, translation = capsys.readouterr().out.splitlines()
     assert main(["evaluate", str(run), "--split", "dev"]) == 0
-    found = json.loads((run / "evaluation-dev.json").read_text())
-    forced, prefix = (
-        found[kind]["per_token"] for kind in ("teacher_forced", "prefix")
+    evaluation = json.loads((run / "evaluation-dev.json").read_text())
+    forced_loss, prefix_loss = (
+        evaluation[kind]["per_token"] for kind in ("teacher_forced", "prefix")
     )
-    assert forced == pytest.approx(prefix, rel=1e-5)
-    assert prefix == pytest.approx(
+    assert forced_loss == pytest.approx(prefix_loss, rel=1e-5)
+    assert prefix_loss == pytest.approx(
         metrics["val_prefix_loss_per_token"], rel=1e-5
     )
 
     assert main(["audit", str(run)]) == 0
     assert main(["export", str(run), "--beam", "2", "--out", str(out)]) == 0
-    exported = tf.saved_model.load(str(out / "saved_model"))
-    assert exported(tf.constant(["a casa"]))[0].numpy().decode() == translated
+    module = tf.saved_model.load(str(out / "saved_model"))
+    assert module(tf.constant(["a casa"]))[0].numpy().decode() == translation
 
 
 @pytest.mark.long
@@ -104,7 +104,7 @@ def assert_whole(run, out, capsys):
     "recipe, weights",
     [
         (tiny_run.TABLES + RECURRENT, "cross"),
-        (TAGGED + ONE_SEQUENCE, "sequence"),
+        (TAGGED_TABLES + ONE_SEQUENCE, "sequence"),
     ],
     ids=["recurrent", "one sequence"],
 )
@@ -117,6 +117,6 @@ def test_other_families_go_through_all(
     (tmp_path / "tiny.toml").write_text(recipe)
     assert main(["train", *tiny_run.arguments(tmp_path)]) == 0
     run = tmp_path / "out" / "family"
-    assert_whole(run, tmp_path / "exported", capsys)
+    assert_complete(run, tmp_path / "exported", capsys)
     assert main(["attention", str(run), "a casa"]) == 0
     assert f'"{weights}":[[[' in (run / "attention.html").read_text()

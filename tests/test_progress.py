@@ -6,16 +6,16 @@ from reprt.progress import Progress
 
 def test_a_log_keeps_every_line_but_not_all_at_once(monkeypatch, capsys):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
-    shown = Progress()
-    shown.show("loss {1}")
-    shown.show("loss 2")
-    shown.say("done")
-    del shown
+    log = Progress()
+    log.show("loss {1}")
+    log.show("loss 2")
+    log.say("done")
+    del log
     assert capsys.readouterr().err == "loss {1}\nloss 2\ndone\n"
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 30)
-    shown = Progress()
+    log = Progress()
     for step in range(1000):
-        shown.show(f"step {step}")
+        log.show(f"step {step}")
     assert capsys.readouterr().err.count("\n") <= 1
 
 

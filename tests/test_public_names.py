@@ -15,12 +15,12 @@ FILES = [
     if "recipes" not in file.parts
 ]
 # Names that objects of the package have as well, which are none of Keras'.
-OWN = {"_losses", "_name", "_path", "_variables"}
+OWN_NAMES = {"_losses", "_name", "_path", "_variables"}
 # Parts of these packages that are not for users.
 PRIVATE_MODULES = re.compile(r"keras\.src|tensorflow\.python|jax\._src")
 
 
-def listed():
+def listed_names():
     """The names that the page for contributors gives reasons for."""
     text = (ROOT / "docs" / "contributing.md").read_text()
     _, _, section = text.partition("## Private names of Keras and TensorFlow")
@@ -34,16 +34,16 @@ def private_names():
     model.compile(keras.optimizers.Adam(), "mse", metrics=["mse"])
     model.build((1, 1))
     model.optimizer.build(model.trainable_variables)
-    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
-    objects = [model, *model.layers, *model.metrics, scaled]
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
+    objects = [model, *model.layers, *model.metrics, optimizer]
     objects += [model.optimizer, keras.losses.MeanSquaredError()]
     names = {"_keras_mask", "_keras_history"}
-    for each in objects:
-        names |= {*dir(each)}
-    return {name for name in names if re.match(r"_[^_]", name)} - OWN
+    for item in objects:
+        names |= {*dir(item)}
+    return {name for name in names if re.match(r"_[^_]", name)} - OWN_NAMES
 
 
-def used(tree, private):
+def used_names(tree, private):
     """The private names in a module: imported, read, set or overridden."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -66,8 +66,8 @@ def used(tree, private):
 def test_private_names_are_those_that_are_listed():
     private, names = private_names(), set()
     for file in FILES:
-        names |= {*used(ast.parse(file.read_text()), private)}
-    assert names == listed()
+        names |= {*used_names(ast.parse(file.read_text()), private)}
+    assert names == listed_names()
     assert len(names) <= 3
 
 
@@ -82,4 +82,4 @@ def test_private_names_are_those_that_are_listed():
     ],
 )
 def test_private_names_are_seen(code):
-    assert list(used(ast.parse(code), private_names()))
+    assert list(used_names(ast.parse(code), private_names()))

@@ -17,13 +17,13 @@ NAMES = sorted(
 
 
 @pytest.fixture
-def installed(tmp_path):
+def wheel_folder(tmp_path):
     """The folder of a wheel's files; it is built of a copy, which building changes."""
     source = tmp_path / "source"
-    unneeded = shutil.ignore_patterns("results", "benchmark", "__pycache__")
+    ignore = shutil.ignore_patterns("results", "benchmark", "__pycache__")
     for name in ("reprt", "reprt_lab", "experiments"):
         folder = REPOSITORY / name
-        shutil.copytree(folder, source / name, symlinks=True, ignore=unneeded)
+        shutil.copytree(folder, source / name, symlinks=True, ignore=ignore)
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source)
     build = "from setuptools import build_meta; build_meta.build_wheel('..')"
@@ -34,26 +34,27 @@ def installed(tmp_path):
     return tmp_path / "installed"
 
 
-def test_recipes_are_found_by_name_without_the_repository(installed):
+def test_recipes_are_found_by_name_without_the_repository(wheel_folder):
     script = """
 import sys
 from pathlib import Path
 from reprt_lab import recipe
-print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.argv[1:]))
+recipes = [recipe.load_recipe(Path(name)) for name in sys.argv[1:]]
+print(recipe.__file__, *(item.name for item in recipes))
 """
     environment = {
         **os.environ,
-        "PYTHONPATH": str(installed),
+        "PYTHONPATH": str(wheel_folder),
         "KERAS_BACKEND": "jax",
     }
-    told = python(script, *NAMES, cwd=installed.parent, env=environment)
-    where, *found = told.split()
-    assert where.startswith(str(installed))
-    assert found == NAMES and "pt_to_en" in NAMES
-    there = sorted(
-        path.name for path in (installed / "reprt_lab/recipes").iterdir()
+    output = python(script, *NAMES, cwd=wheel_folder.parent, env=environment)
+    location, *names = output.split()
+    assert location.startswith(str(wheel_folder))
+    assert names == NAMES and "pt_to_en" in NAMES
+    files = sorted(
+        path.name for path in (wheel_folder / "reprt_lab/recipes").iterdir()
     )
-    assert there == [f"{name}.toml" for name in NAMES]
+    assert files == [f"{name}.toml" for name in NAMES]
 
 
 def test_the_package_is_found_beside_a_clone_of_its_name(tmp_path):
@@ -61,8 +62,9 @@ def test_the_package_is_found_beside_a_clone_of_its_name(tmp_path):
     script = (
         "from importlib.util import find_spec; print(find_spec('reprt').origin)"
     )
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment = {**os.environ}
+    environment.pop("PYTHONPATH", None)
     command = [sys.executable, "-c", script]
     options = {"cwd": tmp_path, "env": environment, "text": True}
-    found = subprocess.check_output(command, **options)
-    assert pathlib.Path(found.strip()).name == "__init__.py"
+    path = subprocess.check_output(command, **options)
+    assert pathlib.Path(path.strip()).name == "__init__.py"

@@ -36,7 +36,7 @@ pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def folder(tmp_path_factory):
     """A text of two pairs, one of which nobody has heard of, and a recipe on three."""
     folder = tmp_path_factory.mktemp("pairs")
     tiny_run.write_corpus(folder, train=33, dev=2, test=2)
@@ -53,75 +53,83 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def train(place, monkeypatch):
+def train(folder, monkeypatch):
     """A function that runs `reprt train` on the recipe and returns its exit status."""
-    monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
-    return lambda *more: main(["train", *tiny_run.arguments(place, *more)])
+    monkeypatch.setenv("REPRT_CACHE", str(folder / "cache"))
+    return lambda *options: main(
+        ["train", *tiny_run.arguments(folder, *options)]
+    )
 
 
-def planned(told):
+def read_plan(output):
     """State and steps of a plan, by run."""
     pattern = r"^(\S+_to_\S+) +(\S+) +(.+?)  +([\d,]+)  "
-    found = re.findall(pattern, told, re.MULTILINE)
-    return {f"{pair} {run}": tuple(cells) for pair, run, *cells in found}
+    rows = re.findall(pattern, output, re.MULTILINE)
+    return {f"{pair} {run}": tuple(cells) for pair, run, *cells in rows}
 
 
-def rows_of(place, pair):
+def table_rows(folder, pair):
     """Cells of a pair's rows in Table 1, without the pair."""
-    page = (place / "out" / "table1.md").read_text()
-    rows = re.findall(rf"^\| {pair} +\|(.*)\|$", page, re.MULTILINE)
-    return [[cell.strip() for cell in row.split("|")] for row in rows]
+    page = (folder / "out" / "table1.md").read_text()
+    lines = re.findall(rf"^\| {pair} +\|(.*)\|$", page, re.MULTILINE)
+    rows = []
+    for line in lines:
+        rows.append([cell.strip() for cell in line.split("|")])
+    return rows
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
-def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
+def test_the_whole_table_is_planned_trained_and_written(folder, train, capsys):
     assert train("--plan") == 0
-    told = capsys.readouterr().err
-    to_do = {
+    output = capsys.readouterr().err
+    expected = {
         "pt_to_en baseline": ("to do", "3"),
         "pt_to_en repe": ("to do", "3"),
         "de_to_en baseline": ("to do", "5"),
         "de_to_en repe": ("to do", "5"),
     }
-    assert planned(told) == to_do
-    assert "Together 16 steps: about 0.0 minutes" in told
+    assert read_plan(output) == expected
+    assert "Together 16 steps: about 0.0 minutes" in output
     assert re.search(
-        "gl_to_en: not run, its text is missing. .*cannot be used", told
+        "gl_to_en: not run, its text is missing. .*cannot be used", output
     )
     # A plan leaves nothing behind.
-    assert not (place / "out").exists()
+    assert not (folder / "out").exists()
 
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0
-    assert [row[2] for row in rows_of(place, "de_to_en")] == ["66", "66"]
-    folder = next((place / "out").glob("de_to_en*"))
-    assert main(["page", str(folder), "--name", "report"]) == 0
-    assert "| paper" not in (folder / "report.md").read_text()
+    assert [row[2] for row in table_rows(folder, "de_to_en")] == ["66", "66"]
+    pair_folder = next((folder / "out").glob("de_to_en*"))
+    assert main(["page", str(pair_folder), "--name", "report"]) == 0
+    assert "| paper" not in (pair_folder / "report.md").read_text()
 
     # The rest; what is finished stays as it is.
     capsys.readouterr()
-    before = (folder / "repe" / "metrics.json").stat().st_mtime_ns
+    metrics_file = pair_folder / "repe" / "metrics.json"
+    written_at = metrics_file.stat().st_mtime_ns
     assert train() == 0
-    done = dict.fromkeys(
+    finished_rows = dict.fromkeys(
         ("de_to_en baseline", "de_to_en repe"), ("finished", "0")
     )
-    assert planned(capsys.readouterr().err) == {**to_do, **done}
-    assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
+    assert read_plan(capsys.readouterr().err) == {**expected, **finished_rows}
+    assert metrics_file.stat().st_mtime_ns == written_at
     assert train("--plan", "--set", "training.seed=8") == 0
-    told = planned(capsys.readouterr().err)
-    assert {state for state, _ in told.values()} == {
+    plan = read_plan(capsys.readouterr().err)
+    assert {state for state, _ in plan.values()} == {
         "a run with other settings"
     }
-    whose = [row[1] for row in rows_of(place, "pt_to_en")]
-    assert whose[0] == whose[2] == "paper"
-    assert "on pt\\_to\\_en from text" in whose[1]
+    labels = [row[1] for row in table_rows(folder, "pt_to_en")]
+    assert labels[0] == labels[2] == "paper"
+    assert "on pt\\_to\\_en from text" in labels[1]
 
 
 AZ_AND_GL = ("az_to_en", "gl_to_en")
 
 
-def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
+def plan_work(
+    monkeypatch, tmp_path, error, missing, overrides=(), pairs=AZ_AND_GL
+):
     """What is run of a recipe on these pairs, if the text of some is missing."""
     text = embedded.load()
 
@@ -131,8 +139,8 @@ def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
         return text
 
     monkeypatch.setattr("reprt_lab.work.find", find)
-    asked = ["text.source=auto", "training.epochs=4", *more]
-    recipe = load_recipe(Path("pt_to_en"), asked, pairs)
+    settings = ["text.source=auto", "training.epochs=4", *overrides]
+    recipe = load_recipe(Path("pt_to_en"), settings, pairs)
     return find_work(recipe, [], tmp_path, Progress())
 
 
@@ -140,7 +148,7 @@ def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
 def test_the_fallback_is_run_where_no_pair_was_found(
     tmp_path, monkeypatch, missing
 ):
-    (work,) = found(monkeypatch, tmp_path, NothingFound, missing)
+    (work,) = plan_work(monkeypatch, tmp_path, NothingFound, missing)
     fallback = len(missing) == 2
     name = "pt_to_en_embedded" if fallback else "pt_to_en"
     assert work.recipe.models == load_recipe(Path(name)).models
@@ -151,65 +159,73 @@ def test_the_fallback_is_run_where_no_pair_was_found(
 
 
 def test_the_fallback_does_not_take_a_pair_that_was_set(tmp_path, monkeypatch):
-    asked = ["text.pair=az_to_en"]
-    (work,) = found(
-        monkeypatch, tmp_path, NothingFound, ["az_to_en"], asked, pairs=()
+    overrides = ["text.pair=az_to_en"]
+    (work,) = plan_work(
+        monkeypatch, tmp_path, NothingFound, ["az_to_en"], overrides, pairs=()
     )
     assert {run.text.pair for run in work.runs} == {"pt_to_en"}
 
 
 @pytest.mark.parametrize(
-    "recipe, source", [("pt_to_en", "embedded"), ("pt_to_en_embedded", None)]
+    "name, source", [("pt_to_en", "embedded"), ("pt_to_en_embedded", None)]
 )
-def test_the_embedded_text_has_one_set_of_runs(monkeypatch, recipe, source):
+def test_the_embedded_text_has_one_set_of_runs(monkeypatch, name, source):
     def find(source, pair):
         if source == "embedded":
             return embedded.load()
         raise NothingFound("No TED.")
 
     monkeypatch.setattr("reprt_lab.work.find", find)
-    (auto,) = find_work(load_recipe(Path("pt_to_en")), [], None, Progress())
-    asked = load_recipe(Path(recipe), pairs=["pt_to_en"], source=source)
-    (work,) = find_work(asked, [], None, Progress())
+    (default_work,) = find_work(
+        load_recipe(Path("pt_to_en")), [], None, Progress()
+    )
+    recipe = load_recipe(Path(name), pairs=["pt_to_en"], source=source)
+    (work,) = find_work(recipe, [], None, Progress())
     assert (
         work.folder
-        == auto.folder
+        == default_work.folder
         == Path("runs/pt_to_en_embedded/embedded-corpus")
     )
-    assert work.runs == auto.runs
+    assert work.runs == default_work.runs
 
 
 def test_a_text_that_is_named_stays(tmp_path, monkeypatch):
     pairs = ["az_to_en", "gl_to_en"]
     with pytest.raises(TextUnavailable, match="az_to_en is missing"):
-        found(monkeypatch, tmp_path, TextUnavailable, pairs)
+        plan_work(monkeypatch, tmp_path, TextUnavailable, pairs)
     # The fallback's schedule has no `dim`, which matters only where it is run.
-    own = {"more": ["schedule.dim=64"]}
-    (work,) = found(monkeypatch, tmp_path, NothingFound, pairs[:1], **own)
+    keywords = {"overrides": ["schedule.dim=64"]}
+    (work,) = plan_work(
+        monkeypatch, tmp_path, NothingFound, pairs[:1], **keywords
+    )
     assert {run.schedule.dim for run in work.runs} == {64}
     match = "of pt_to_en_embedded with .*: Unknown key 'dim'"
     with pytest.raises(ValueError, match=match):
-        found(monkeypatch, tmp_path, NothingFound, pairs, **own)
+        plan_work(monkeypatch, tmp_path, NothingFound, pairs, **keywords)
 
 
-BY_TOKENS = ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
+TOKEN_OVERRIDES = [
+    "training.steps=50",
+    "batching.name='tokens'",
+    "batching.size=40",
+]
 
 
-@pytest.mark.parametrize("more", [["training.epochs=4"], BY_TOKENS])
-def test_plans_go_by_a_runs_steps(place, tmp_path, monkeypatch, more):
-    monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
-    source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
-    recipe = load_recipe(place / "tiny.toml", [*more, *source])
+@pytest.mark.parametrize("overrides", [["training.epochs=4"], TOKEN_OVERRIDES])
+def test_plans_go_by_a_runs_steps(folder, tmp_path, monkeypatch, overrides):
+    monkeypatch.setenv("REPRT_CACHE", str(folder / "cache"))
+    source = [f"text.source='{folder / 'text'}'", "trials.pairs=['pt_to_en']"]
+    recipe = load_recipe(folder / "tiny.toml", [*overrides, *source])
     work = find_work(recipe, ["repe"], tmp_path, Progress())
-    folder = RunFolder(work[0].folder / "repe")
-    folder.path.mkdir(parents=True)
-    folder.write_log([row(1, 5.0, 6.0, 30.0)])
+    run = RunFolder(work[0].folder / "repe")
+    run.path.mkdir(parents=True)
+    run.write_log([row(1, 5.0, 6.0, 30.0)])
     expected = "1 of 4 epochs", "9"
-    if more is BY_TOKENS:
+    if overrides is TOKEN_OVERRIDES:
         lengths = work[0].encode(Progress()).train.lengths
         epoch = BatchPlan(lengths, 40, "tokens").steps
         assert 5 < epoch < 33
         expected = "1 epochs", f"{50 - epoch}"
     plan = make_plan(work)
-    assert planned(plan) == {"pt_to_en repe": expected}
+    assert read_plan(plan) == {"pt_to_en repe": expected}
     assert f"Together {expected[1]} steps: about" in plan

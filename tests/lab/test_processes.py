@@ -15,7 +15,7 @@ from reprt import termination
 from reprt_lab.processes import in_own_process
 
 # Every new process runs it first: the package's own import would load Keras.
-BARE = """
+PACKAGE_STUB = """
 import sys, types
 sys.modules["reprt"] = types.ModuleType("reprt")
 sys.modules["reprt"].__path__ = {place!r}
@@ -39,14 +39,14 @@ def command(monkeypatch, tmp_path):
     """As from the console, but for processes that load no Keras."""
     monkeypatch.setattr(sys, "argv", ["reprt", "train", "a.toml"])
     (tmp_path / "bare").mkdir()
-    bare = BARE.format(place=[*reprt.__path__])
-    (tmp_path / "bare" / "sitecustomize.py").write_text(bare)
+    stub = PACKAGE_STUB.format(place=[*reprt.__path__])
+    (tmp_path / "bare" / "sitecustomize.py").write_text(stub)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "bare"))
 
 
 def test_what_a_call_returns_or_raises_comes_back_and_nothing_else():
-    process, arguments, kept = in_own_process(called.about, "word")
-    assert process != os.getpid() and kept == ["word"] and not called.KEPT
+    process, arguments, words = in_own_process(called.about, "word")
+    assert process != os.getpid() and words == ["word"] and not called.KEPT
     assert arguments == ["reprt", "train", "a.toml"]
     with pytest.raises(ArithmeticError, match="^no sense$"):
         in_own_process(called.complain, "sense")
@@ -66,10 +66,10 @@ def is_running(process):
 
 
 @pytest.fixture
-def call(tmp_path):
+def start_caller(tmp_path):
     """A function that starts a caller; returns it and its process."""
 
-    def call(work):
+    def start_caller(work):
         note, script = tmp_path / "process", tmp_path / "reprt"
         script.write_text(
             CALLER.format(work=work, path=sys.path, note=str(note))
@@ -81,41 +81,45 @@ def call(tmp_path):
         until(lambda: note.exists() and note.read_text())
         return caller, note.read_text()
 
-    return call
+    return start_caller
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_a_process_ends_with_its_caller(call, end):
-    caller, process = call("note_and_wait")
-    caller.send_signal(end)
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
+def test_a_process_ends_with_its_caller(start_caller, signal_number):
+    caller, process = start_caller("note_and_wait")
+    caller.send_signal(signal_number)
     caller.wait()
     until(lambda: not is_running(process))
 
 
-@pytest.mark.parametrize("to_all", [False, True], ids=["the caller", "all"])
-def test_a_caller_that_is_to_end_waits_for_its_process(tmp_path, call, to_all):
-    caller, process = call("note_and_save")
-    (os.killpg if to_all else os.kill)(caller.pid, signal.SIGTERM)
+@pytest.mark.parametrize(
+    "whole_group", [False, True], ids=["the caller", "all"]
+)
+def test_a_caller_that_is_to_end_waits_for_its_process(
+    tmp_path, start_caller, whole_group
+):
+    caller, process = start_caller("note_and_save")
+    (os.killpg if whole_group else os.kill)(caller.pid, signal.SIGTERM)
     assert caller.wait(60) == 143
     assert (tmp_path / "process-saved").exists() and not is_running(process)
 
 
 @pytest.fixture
-def listening():
+def sigterm_listener():
     """SIGTERM is listened to, and forgotten afterwards."""
-    usual = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     termination.listen()
     yield
-    signal.signal(signal.SIGTERM, usual)
+    signal.signal(signal.SIGTERM, handler)
     termination._request.asked = False
 
 
-def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
-    with pytest.raises(termination.Terminated) as ending:
+def test_a_request_to_end_is_put_off_and_not_forgotten(sigterm_listener):
+    with pytest.raises(termination.Terminated) as termination_error:
         with termination.put_off():
             os.kill(os.getpid(), signal.SIGTERM)
             assert termination.asked()
-    assert ending.value.code == 143
+    assert termination_error.value.code == 143
     # A process that is ending already is not disturbed.
     os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False
@@ -131,27 +135,29 @@ def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
 
 
 def test_a_training_saves_before_it_ends(
-    trainer, eagerly, listening, monkeypatch
+    trainer, eagerly, sigterm_listener, monkeypatch
 ):
     from reprt.training.trainer import train_side_by_side
 
-    ours = trainer("run")
-    step = ours._backend.train
+    training = trainer("run")
+    step = training._backend.train
 
     def train(batch):
-        if ours.state.step_in_epoch == 1:
+        if training.state.step_in_epoch == 1:
             os.kill(os.getpid(), signal.SIGTERM)
         return step(batch)
 
-    monkeypatch.setattr(ours._backend, "train", train)
+    monkeypatch.setattr(training._backend, "train", train)
     # No reading would be due.
-    ours._calibrated = 1e-3
+    training._calibrated = 1e-3
     with pytest.raises(termination.Terminated):
-        train_side_by_side([ours])
-    (file,) = ours.folder.checkpoints.iterdir()
+        train_side_by_side([training])
+    (file,) = training.folder.checkpoints.iterdir()
     assert file.name == "step-00000002.npz"
     assert (
-        "asked to end in epoch 1; saved a checkpoint" in ours._progress.said[-1]
+        "asked to end in epoch 1; saved a checkpoint"
+        in training._progress.said[-1]
     )
-    again = trainer("run")
-    assert (again.state.epoch, again.state.step_in_epoch) == (0, 2)
+    continuation = trainer("run")
+    state = continuation.state
+    assert (state.epoch, state.step_in_epoch) == (0, 2)

@@ -31,20 +31,20 @@ def raylet(node):
     return node.all_processes["raylet"][0].process.pid
 
 
-def workers(process):
+def workers(pid):
     """The processes that train under another, by Ray's name for them."""
-    ours = psutil.Process(process).children(recursive=True)
+    children = psutil.Process(pid).children(recursive=True)
     # Which passes over processes that have ended since.
-    named = [p for p in psutil.process_iter(["cmdline"]) if p in ours]
-    return [
-        p
-        for p in named
-        if "ray::_train_one" in " ".join(p.info["cmdline"] or ())
-    ]
+    processes = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = " ".join(process.info["cmdline"] or ())
+        if process in children and "ray::_train_one" in command:
+            processes.append(process)
+    return processes
 
 
 @pytest.fixture
-def started(tmp_path, tmp_path_factory, monkeypatch):
+def start_training(tmp_path, tmp_path_factory, monkeypatch):
     """A context in which the command trains a recipe's runs, on a cluster of Ray."""
     base = tmp_path_factory.getbasetemp()
     text = tiny_run.trained(base) / "text"
@@ -76,13 +76,13 @@ def started(tmp_path, tmp_path_factory, monkeypatch):
 
 def wait_for_checkpoints(driver, tmp_path, count):
     """Waits until so many runs can go on where they are."""
-    begun = "repe.*/checkpoints/step-*.npz"
+    pattern = "repe.*/checkpoints/step-*.npz"
 
-    def enough():
-        found = {path.parent for path in (tmp_path / "out").glob(begun)}
-        return len(found) >= count
+    def are_written():
+        folders = {path.parent for path in (tmp_path / "out").glob(pattern)}
+        return len(folders) >= count
 
-    until(enough, driver, tmp_path / "log", seconds=300)
+    until(are_written, driver, tmp_path / "log", seconds=300)
 
 
 def assert_finished(driver, tmp_path):
@@ -96,19 +96,19 @@ def assert_finished(driver, tmp_path):
     # What was lost began again, and not from the beginning.
     starts = [run.manifest().starts for run in runs]
     assert max(map(len, starts)) >= 2
-    begun = re.findall(r"from epoch (\d+), step", text)
-    assert max(map(int, begun)) > 1
+    epochs = re.findall(r"from epoch (\d+), step", text)
+    assert max(map(int, epochs)) > 1
     assert (tmp_path / "out" / "comparison.md").exists()
     return starts
 
 
 @pytest.mark.long
-def test_a_killed_worker_goes_on(tmp_path, started):
-    with started("local") as driver:
+def test_a_killed_worker_goes_on(tmp_path, start_training):
+    with start_training("local") as driver:
         wait_for_checkpoints(driver, tmp_path, 1)
-        killed = workers(driver.pid)
-        assert killed
-        for process in killed:
+        processes = workers(driver.pid)
+        assert processes
+        for process in processes:
             process.kill()
         starts = assert_finished(driver, tmp_path)
     # It is the user's command, and not Ray's.
@@ -117,20 +117,20 @@ def test_a_killed_worker_goes_on(tmp_path, started):
 
 
 @pytest.mark.long
-def test_runs_of_a_lost_node_go_on_elsewhere(tmp_path, started):
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+def test_runs_of_a_lost_node_go_on_elsewhere(tmp_path, start_training):
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
-        others = [nodes.add_node(num_cpus=1) for _ in range(2)]
-        nodes.wait_for_nodes()
-        with started(nodes.address) as driver:
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        cluster.wait_for_nodes()
+        with start_training(cluster.address) as driver:
             wait_for_checkpoints(driver, tmp_path, 2)
             # A node has one of the two runs, or none.
-            busy = {process.ppid() for process in workers(os.getpid())}
-            lost = next(node for node in others if raylet(node) in busy)
-            nodes.remove_node(lost, allow_graceful=False)
+            parents = {process.ppid() for process in workers(os.getpid())}
+            lost_node = next(node for node in nodes if raylet(node) in parents)
+            cluster.remove_node(lost_node, allow_graceful=False)
             assert_finished(driver, tmp_path)
     finally:
-        nodes.shutdown()
+        cluster.shutdown()
 
 
 def test_what_ray_needs_is_told(monkeypatch, tmp_path):

@@ -44,7 +44,7 @@ high.dim = 32
 [models]
 one = { preset = "repe", training.epochs = 3 }
 """
-SHIPPED = sorted(
+SHIPPED_RECIPES = sorted(
     (pathlib.Path(__file__).parents[2] / "experiments").glob("*.toml")
 )
 
@@ -59,7 +59,7 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED_RECIPES, ids=lambda path: path.stem)
 def test_every_shipped_recipe_is_short_commented_and_resolves(path):
     text = path.read_text()
     assert text.startswith("# ") and len(text.splitlines()) <= 100
@@ -80,14 +80,14 @@ def test_the_shipped_comparison_is_the_papers():
         run.name: run for run in load_recipe(pathlib.Path("pt_to_en")).runs()
     }
     for name in ("baseline", "repe"):
-        usual = RunSettings(name=name, preset=name, model=preset(name))
-        assert runs[name] == usual and departures(runs[name]) == []
+        expected = RunSettings(name=name, preset=name, model=preset(name))
+        assert runs[name] == expected and departures(runs[name]) == []
     assert runs["baseline"].schedule_dim == 128
     assert runs["repe"].schedule_dim == 64
     equal_schedule = runs["repe-equal-schedule"]
     assert departures(equal_schedule) == ["schedule.dim = 128"]
     table1, figure3 = (
-        load_recipe(pathlib.Path(n)) for n in ("table1", "figure3")
+        load_recipe(pathlib.Path(name)) for name in ("table1", "figure3")
     )
     assert set(table1.pairs) == set(paper.TABLE_1) and figure3.pairs == [
         "pt_to_en"
@@ -119,8 +119,8 @@ def test_a_recipe_resolves_into_settings(write):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_comes_back_from_its_tables(name):
-    shared = getattr(PRESETS[name], "shared_embedding", False)
-    vocabulary = {"name": "bpe", "shared": True} if shared else {}
+    is_shared = getattr(PRESETS[name], "shared_embedding", False)
+    vocabulary = {"name": "bpe", "shared": True} if is_shared else {}
     tables = {
         "model": {},
         "text": {"max_tokens": 100},
@@ -133,26 +133,31 @@ def test_a_run_comes_back_from_its_tables(name):
 
 
 def test_the_last_of_several_values_counts(write):
-    third = '[models.third]\npreset = "repe"\ndropout = 0.2\n'
-    text = f"{RECIPE}[model]\ndropout = 0.3\n{third}"
+    table = '[models.third]\npreset = "repe"\ndropout = 0.2\n'
+    text = f"{RECIPE}[model]\ndropout = 0.3\n{table}"
     baseline, variant, third = load_recipe(write(text)).runs()
     assert [run.model.dropout for run in (baseline, variant, third)] == [
         0.3,
         0.3,
         0.2,
     ]
-    by_hand = ["model.dropout=0.0", "schedule.dim=9", "training.epochs=1"]
+    overrides = ["model.dropout=0.0", "schedule.dim=9", "training.epochs=1"]
     text = text.replace("epochs = 3", "steps = 3")
-    for run in load_recipe(write(text), by_hand).runs():
+    for run in load_recipe(write(text), overrides).runs():
         assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (
             0,
             9,
             1,
         )
         assert run.training.steps is None
-    own = ["models.third.training.epochs=5", "models.third.dropout=0.4"]
-    for asked in ([], ["training.steps=3", "model.dropout=0.3"]):
-        runs = load_recipe(write(text), [*own, *asked]).runs()
+    model_overrides = [
+        "models.third.training.epochs=5",
+        "models.third.dropout=0.4",
+    ]
+    for base_overrides in ([], ["training.steps=3", "model.dropout=0.3"]):
+        runs = load_recipe(
+            write(text), [*model_overrides, *base_overrides]
+        ).runs()
         assert [run.training.steps for run in runs] == [3, 3, None]
         assert [run.model.dropout for run in runs] == [0.3, 0.3, 0.4]
 
@@ -160,13 +165,13 @@ def test_the_last_of_several_values_counts(write):
 def test_a_text_that_is_named_stands_for_the_recipes_files(write):
     recipe = write(RECIPE + '[text]\ntrain = ["a.tsv"]\n')
     assert load_recipe(recipe).text.train == ("a.tsv",)
-    by_hand, files = ['text.test=["e.tsv"]'], {"dev": ("c", "d")}
-    text = load_recipe(recipe, by_hand, source="b.tsv", files=files).text
+    overrides, files = ['text.test=["e.tsv"]'], {"dev": ("c", "d")}
+    text = load_recipe(recipe, overrides, source="b.tsv", files=files).text
     assert (text.source, text.train, text.dev) == ("b.tsv", (), ("c", "d"))
     assert text.test == ("e.tsv",)
 
 
-SMALL = """
+SMALL_TEXT = """
 [small_text]
 pairs = 100
 training.steps = 7
@@ -176,7 +181,7 @@ schedule.dim = 16
 
 
 def test_a_small_text_has_other_settings(write):
-    recipe = load_recipe(write(RECIPE + SMALL), ["model.dropout=0.4"])
+    recipe = load_recipe(write(RECIPE + SMALL_TEXT), ["model.dropout=0.4"])
     assert recipe.is_small(99) and not recipe.is_small(100)
     baseline, variant = recipe.runs()
     assert (baseline.training.steps, baseline.schedule.dim) == (None, None)
@@ -184,12 +189,14 @@ def test_a_small_text_has_other_settings(write):
     # The model's own settings and those by hand have the last word.
     assert (baseline.training.steps, baseline.schedule.dim) == (7, 16)
     assert (variant.schedule.dim, variant.model.dropout) == (128, 0.4)
-    by_epochs = load_recipe(write(RECIPE + SMALL), ["training.epochs=2"])
-    [run, _] = by_epochs.runs(small=True)
+    recipe_by_epochs = load_recipe(
+        write(RECIPE + SMALL_TEXT), ["training.epochs=2"]
+    )
+    [run, _] = recipe_by_epochs.runs(small=True)
     assert (run.training.steps, run.training.epochs) == (None, 2)
-    wrong = write(RECIPE + SMALL.replace("dim", "peek"))
+    path = write(RECIPE + SMALL_TEXT.replace("dim", "peek"))
     with pytest.raises(ValueError, match="Unknown key 'peek'"):
-        load_recipe(wrong)
+        load_recipe(path)
 
 
 def test_the_languages_are_those_of_the_files_unless_they_are_named(
@@ -199,12 +206,12 @@ def test_the_languages_are_those_of_the_files_unless_they_are_named(
     for name in ("a.de", "a.en"):
         (tmp_path / name).touch()
     files = {"train": ("a.de", "a.en")}
-    named = write(RECIPE + '[text]\npair = "fr_to_en"\n')
-    asked = {"pairs": ["pt_to_es"]}
-    assert load_recipe(named, files=files).pairs == ["de_to_en"]
-    assert load_recipe(named, files=files, **asked).pairs == ["pt_to_es"]
-    by_hand = ["text.pair=az_to_en"]
-    assert load_recipe(named, by_hand, files=files).pairs == ["az_to_en"]
+    path = write(RECIPE + '[text]\npair = "fr_to_en"\n')
+    options = {"pairs": ["pt_to_es"]}
+    assert load_recipe(path, files=files).pairs == ["de_to_en"]
+    assert load_recipe(path, files=files, **options).pairs == ["pt_to_es"]
+    overrides = ["text.pair=az_to_en"]
+    assert load_recipe(path, overrides, files=files).pairs == ["az_to_en"]
     recipe = write(
         RECIPE + '[text]\npair = "fr_to_en"\ntrain = ["a.de", "a.en"]\n'
     )
@@ -227,9 +234,10 @@ def test_the_languages_are_those_of_the_files_unless_they_are_named(
 def test_options_of_files_take_one_or_two(monkeypatch, command, files):
     calls = []
     monkeypatch.setattr(
-        "reprt_lab.recipe.load_recipe", lambda *given: calls.append(given)
+        "reprt_lab.recipe.load_recipe",
+        lambda *arguments: calls.append(arguments),
     )
-    monkeypatch.setattr("reprt_lab.job.run_job", lambda *given: "a page")
+    monkeypatch.setattr("reprt_lab.job.run_job", lambda *arguments: "a page")
     assert main(["train", *command.split()]) == 0
     assert calls[0][-1]["train"] == files
 
@@ -243,12 +251,12 @@ def test_a_folder_does_not_stand_for_the_name_of_a_text(
     write, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    for name, found in (
+    for name, source in (
         ("embedded", "embedded"),
         ("other", str(tmp_path / "other")),
     ):
         (tmp_path / name).mkdir()
-        assert load_recipe(write(RECIPE), source=name).text.source == found
+        assert load_recipe(write(RECIPE), source=name).text.source == source
 
 
 def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
@@ -401,36 +409,35 @@ def test_what_is_no_recipe_is_refused(write):
 def test_the_schema_knows_every_key_and_what_it_means():
     schema = json.loads(schema_text())
     tables = {
-        n: each.get("properties") for n, each in schema["properties"].items()
+        name: table.get("properties")
+        for name, table in schema["properties"].items()
     }
     assert set(tables["training"]) == set(TrainingSettings.model_fields)
     assert tables["training"]["epochs"]["description"].startswith("Passes over")
 
     def members(table):
-        names = [
-            each["$ref"].split("/")[-1]
-            for each in schema["properties"][table]["anyOf"]
-        ]
-        return {
-            keys["name"]["default"]: keys
-            for keys in (schema["$defs"][name]["properties"] for name in names)
-        }
+        keys_by_name = {}
+        for reference in schema["properties"][table]["anyOf"]:
+            definition = reference["$ref"].split("/")[-1]
+            keys = schema["$defs"][definition]["properties"]
+            keys_by_name[keys["name"]["default"]] = keys
+        return keys_by_name
 
     assert {"warmup_steps", "dim"} < set(members("schedule")["inverse_sqrt"])
     assert {"warmup_steps", "floor"} < set(members("schedule")["cosine"])
-    of_model = schema["$defs"]["ModelTable"]["properties"]
+    model_keys = schema["$defs"]["ModelTable"]["properties"]
     assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(
-        of_model
+        model_keys
     )
     assert "by_hand" not in tables
     assert {"adam", "lion"} < set(members("optimizer"))
     adam = members("optimizer")["adam"]
     assert adam["beta_2"]["default"] == 0.98
     assert adam["clipnorm"]["description"].startswith("The greatest")
-    assert "projected" in str(of_model["output_tying"])
-    assert set(of_model["position"]["enum"]) == set(POSITIONS)
-    assert set(of_model["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)
-    assert {"relu", "silu", "swiglu"} <= set(of_model["activation"]["enum"])
-    assert set(of_model["dropout_places"]["items"]["enum"]) == set(
+    assert "projected" in str(model_keys["output_tying"])
+    assert set(model_keys["position"]["enum"]) == set(POSITIONS)
+    assert set(model_keys["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)
+    assert {"relu", "silu", "swiglu"} <= set(model_keys["activation"]["enum"])
+    assert set(model_keys["dropout_places"]["items"]["enum"]) == set(
         DROPOUT_PLACES
     )

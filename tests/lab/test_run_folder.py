@@ -16,19 +16,19 @@ from reprt_lab.records import Metrics
 
 
 @pytest.fixture
-def files(tmp_path):
+def folder(tmp_path):
     return RunFolder(tmp_path / "out" / "repe")
 
 
-def test_a_new_folder_holds_every_setting_and_names_its_text(files, text):
+def test_a_new_folder_holds_every_setting_and_names_its_text(folder, text):
     run = settings(schedule={"dim": 128})
     # An empty folder is taken.
-    files.path.mkdir(parents=True)
-    files.open(run, text)
-    config = tomllib.loads((files.path / "config.toml").read_text())
+    folder.path.mkdir(parents=True)
+    folder.open(run, text)
+    config = tomllib.loads((folder.path / "config.toml").read_text())
     assert config == run.as_table()
-    assert files.settings() == run
-    manifest = json.loads((files.path / "manifest.json").read_text())
+    assert folder.settings() == run
+    manifest = json.loads((folder.path / "manifest.json").read_text())
     assert manifest == {
         "text": "embedded corpus (generated, not TED)",
         "text_sha256": text.corpus.digest(),
@@ -52,15 +52,15 @@ def test_a_new_folder_holds_every_setting_and_names_its_text(files, text):
     mean = sum(lengths) / len(lengths)
     assert manifest["tokens"]["dev"]["target"] == pytest.approx(mean)
     for side in ("source", "target"):
-        lines = (files.path / f"{side}.vocab").read_text().splitlines()
+        lines = (folder.path / f"{side}.vocab").read_text().splitlines()
         assert tuple(lines) == getattr(text, f"{side}_tokenizer").vocabulary
 
 
-def test_a_start_names_versions_devices_and_command(files, text, monkeypatch):
+def test_a_start_names_versions_devices_and_command(folder, text, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "train", "a b.toml"])
-    files.open(settings(), text)
-    files.add_start(["CPU:0", "CPU:1"], ["a GPU"], True)
-    manifest = files.manifest()
+    folder.open(settings(), text)
+    folder.add_start(["CPU:0", "CPU:1"], ["a GPU"], True)
+    manifest = folder.manifest()
     (start,) = manifest.starts
     assert manifest.looks_ahead and start.devices == ["CPU:0", "CPU:1"]
     assert start.command == "reprt train 'a b.toml'"
@@ -73,8 +73,12 @@ def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
         settings = (
             "user.name=x user.email=x@example.org commit.gpgsign=false".split()
         )
-        own = [part for each in settings for part in ("-c", each)]
-        subprocess.run(["git", "-C", tmp_path, *own, *arguments], check=True)
+        options = []
+        for setting in settings:
+            options += ["-c", setting]
+        subprocess.run(
+            ["git", "-C", tmp_path, *options, *arguments], check=True
+        )
 
     module = tmp_path / "module.py"
     module.write_text("")
@@ -90,82 +94,83 @@ def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
 
 
 def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
-    files, text
+    folder, text
 ):
-    files.open(settings(), text)
-    files.add_start([], [], False)
-    elsewhere = settings().text.changed(source="/elsewhere")
+    folder.open(settings(), text)
+    folder.add_start([], [], False)
+    text_settings = settings().text.changed(source="/elsewhere")
     changes = {"hours": 1.0, "checkpoint_minutes": 1.0, "tensorboard": True}
-    later = settings(**changes, bleu=True).changed(text=elsewhere)
-    files.open(later, text)
-    assert files.settings() == later
-    files.write_metrics(Metrics(parameters=7, epochs=2, finished="now"))
-    files.open(settings(), text)
+    later_settings = settings(**changes, bleu=True).changed(text=text_settings)
+    folder.open(later_settings, text)
+    assert folder.settings() == later_settings
+    folder.write_metrics(Metrics(parameters=7, epochs=2, finished="now"))
+    folder.open(settings(), text)
     # It finished with these.
-    assert files.settings() == later
+    assert folder.settings() == later_settings
 
 
-def test_other_settings_and_texts_are_refused_and_named(files, text):
+def test_other_settings_and_texts_are_refused_and_named(folder, text):
     # This run never begins, and is replaced.
-    files.open(settings(hours=1.0, seed=1), text)
-    files.open(settings(), text)
-    files.add_start([], [], False)
-    before = contents(files.path.parent)
+    folder.open(settings(hours=1.0, seed=1), text)
+    folder.open(settings(), text)
+    folder.add_start([], [], False)
+    old_contents = contents(folder.path.parent)
     run = settings(model={"dropout": 0.2}, seed=1)
-    named = (
+    pattern = (
         "model.dropout: 0.1 there, 0.2 .*; training.seed: 0 there, 1 asked for"
     )
     with pytest.raises(
-        ValueError, match=f"with other settings: {named}. Choose"
+        ValueError, match=f"with other settings: {pattern}. Choose"
     ):
-        files.open(run, text)
+        folder.open(run, text)
     corpus = dataclasses.replace(text.corpus, dev=text.corpus.test)
-    other = dataclasses.replace(text, corpus=corpus)
+    other_text = dataclasses.replace(text, corpus=corpus)
     with pytest.raises(
         ValueError, match="text or vocabularies: embedded corpus"
     ):
-        files.open(settings(), other)
-    assert contents(files.path.parent) == before
+        folder.open(settings(), other_text)
+    assert contents(folder.path.parent) == old_contents
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
-    files.open(settings(), text)
-    files.add_start([], [], False)
-    path = files.path / f"{side}.vocab"
+def test_a_vocabulary_that_is_not_the_runs_is_refused(folder, text, side):
+    folder.open(settings(), text)
+    folder.add_start([], [], False)
+    path = folder.path / f"{side}.vocab"
     lines = path.read_text().splitlines()
-    expected = getattr(files.manifest(), f"{side}_vocabulary_sha256")[:16]
-    shuffled = [*lines[:4], *reversed(lines[4:])]
-    flipped = [*lines[:-1], chr(ord(lines[-1][0]) ^ 1) + lines[-1][1:]]
-    kind = type(text.source_tokenizer)
+    expected = getattr(folder.manifest(), f"{side}_vocabulary_sha256")[:16]
+    shuffled_lines = [*lines[:4], *reversed(lines[4:])]
+    flipped_lines = [*lines[:-1], chr(ord(lines[-1][0]) ^ 1) + lines[-1][1:]]
+    tokenizer_class = type(text.source_tokenizer)
     readers = (
-        lambda: read_vocabularies(files.path, kind),
-        lambda: Translator.load(files.path),
+        lambda: read_vocabularies(folder.path, tokenizer_class),
+        lambda: Translator.load(folder.path),
         # Training goes on in this way.
-        lambda: files.open(settings(), text),
+        lambda: folder.open(settings(), text),
     )
-    for changed in (shuffled, flipped):
-        path.write_text("\n".join(changed) + "\n")
+    for wrong_lines in (shuffled_lines, flipped_lines):
+        path.write_text("\n".join(wrong_lines) + "\n")
         for read in readers:
             with pytest.raises(
                 ValueError, match=f"{path} to .*{expected}.*Received: "
             ):
                 read()
     path.write_text("\n".join(lines) + "\n")
-    assert [len(each) for each in read_vocabularies(files.path, kind)] == [
+    vocabularies = read_vocabularies(folder.path, tokenizer_class)
+    assert [len(vocabulary) for vocabulary in vocabularies] == [
         len(text.source_tokenizer),
         len(text.target_tokenizer),
     ]
 
 
-def test_a_folder_with_other_files_is_refused_and_kept(files, text):
+def test_a_folder_with_other_files_is_refused_and_kept(folder, text):
     with pytest.raises(ValueError, match="to be a run folder"):
-        files.settings()
-    files.path.mkdir(parents=True)
-    (files.path / "thesis.txt").write_text("years of work")
-    before = contents(files.path.parent)
+        folder.settings()
+    folder.path.mkdir(parents=True)
+    (folder.path / "thesis.txt").write_text("years of work")
+    old_contents = contents(folder.path.parent)
     with pytest.raises(
         ValueError, match="with other files. Choose another --out"
     ):
-        files.open(settings(), text)
-    assert contents(files.path.parent) == before
+        folder.open(settings(), text)
+    assert contents(folder.path.parent) == old_contents

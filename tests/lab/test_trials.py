@@ -14,9 +14,9 @@ from reprt_lab import train
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
 
-SMALL = tiny_run.TABLES.replace("size = 33", "size = 4")
+TABLES = tiny_run.TABLES.replace("size = 33", "size = 4")
 RECIPE = (
-    SMALL.replace("epochs = 2", "epochs = 1")
+    TABLES.replace("epochs = 2", "epochs = 1")
     + """
 [text]
 max_tokens = 24
@@ -31,7 +31,7 @@ schedule.warmup_steps = 1
 )
 
 
-def page_of(folder):
+def read_page(folder):
     return re.sub(" +", " ", (folder / "comparison.md").read_text())
 
 
@@ -43,53 +43,59 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=12, dev=6, test=5)
     (tmp_path / "tiny.toml").write_text(RECIPE)
-    whole = Trainer.train_epoch
+    train_normally = Trainer.train_epoch
 
     def train_epoch(self, *arguments):
         if self.name.startswith("diverges"):
             raise ArithmeticError("The loss is nan.")
-        whole(self, *arguments)
+        train_normally(self, *arguments)
 
     monkeypatch.setattr(Trainer, "train_epoch", train_epoch)
     out = tmp_path / "out"
-    asked = ["train", *tiny_run.arguments(tmp_path)]
+    command = ["train", *tiny_run.arguments(tmp_path)]
     with RunFolder(out / "repe.1").claim():
-        assert main(asked) == 2
-    said = capsys.readouterr().err.splitlines()[-2:]
-    assert said == [
+        assert main(command) == 2
+    messages = capsys.readouterr().err.splitlines()[-2:]
+    assert messages == [
         "reprt: diverges.0: The loss is nan.",
         "diverges.1: The loss is nan.",
     ]
-    page = page_of(out)
+    page = read_page(out)
     assert "| repe | no | 1 |" in page
     assert "Not finished: diverges.0, diverges.1." in page
     # Another process had claimed it.
     assert not (out / "repe.1").exists()
-    assert main(asked) == 2
-    assert "| repe | no | 2 |" in page_of(out)
+    assert main(command) == 2
+    assert "| repe | no | 2 |" in read_page(out)
     # The same batches, of which there are two, and so the same mean of them.
     metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
     assert main(["evaluate", str(out / "repe.0"), "--split", "dev"]) == 0
-    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())[
-        "prefix"
-    ]
-    assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
-    assert found["per_token"] == pytest.approx(
+    path = out / "repe.0" / "evaluation-dev.json"
+    losses = json.loads(path.read_text())["prefix"]
+    assert losses["mean_of_batches"] == pytest.approx(
+        metrics["val_prefix_loss"]
+    )
+    assert losses["per_token"] == pytest.approx(
         metrics["val_prefix_loss_per_token"]
     )
     assert main(["evaluate", str(out / "repe.0"), "--split", "test"]) == 0
-    found = json.loads((out / "repe.0" / "evaluation-test.json").read_text())
-    test, expected = found["prefix"], metrics["test_prefix_loss_per_token"]
-    assert test["per_token"] == pytest.approx(expected)
+    evaluation = json.loads(
+        (out / "repe.0" / "evaluation-test.json").read_text()
+    )
+    losses = evaluation["prefix"]
+    expected = metrics["test_prefix_loss_per_token"]
+    assert losses["per_token"] == pytest.approx(expected)
     # TensorFlow alone takes more.
     assert metrics["peak_memory_bytes"] > 100 * 2**20
-    assert test["per_token"] != pytest.approx(test["mean_of_batches"])
-    shown = [score for score in found["scores"] if score["metric"] != "TER"]
-    assert len(shown) == 4 and shown == metrics["test_scores"]
+    assert losses["per_token"] != pytest.approx(losses["mean_of_batches"])
+    scores = [
+        score for score in evaluation["scores"] if score["metric"] != "TER"
+    ]
+    assert len(scores) == 4 and scores == metrics["test_scores"]
 
 
-@pytest.mark.parametrize("size, fewer", [(7, False), (8_000, True)])
-def test_what_is_lost_of_a_text_is_said(size, fewer):
+@pytest.mark.parametrize("size, is_smaller", [(7, False), (8_000, True)])
+def test_what_is_lost_of_a_text_is_said(size, is_smaller):
     split, progress = types.SimpleNamespace(cut=0.02), Lines()
     text = types.SimpleNamespace(
         source_tokenizer=range(7),
@@ -103,28 +109,31 @@ def test_what_is_lost_of_a_text_is_said(size, fewer):
         lost_words=0.03,
     )
     train._say_what_is_lost(progress, text, WordPieceSettings(size=size))
-    sizes, words, cut, pieces = progress.said
+    sizes, words, lengths, pieces = progress.said
     assert sizes.startswith("Vocabularies: 7 and 9 pieces")
-    assert ("fewer than the 8,000 asked for" in sizes) == fewer
+    assert ("fewer than the 8,000 asked for" in sizes) == is_smaller
     assert "3.00% of the target's words do not come back" in words
     assert 'vocabulary.name = "bpe"' in words
-    assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
+    assert "2.0% of the train pairs are longer than 'max_tokens'" in lengths
     assert "25.0% of the pieces of the test source are [UNK]" in pieces
 
 
 def test_samples_are_compared_with_their_own_references(text, monkeypatch):
-    short, found = text.trained_to(int(np.median(text.dev.lengths))), []
+    short_text = text.trained_to(int(np.median(text.dev.lengths)))
+    token_ids = []
 
-    def scored(translator, sources, references, **more):
-        found.extend(short.target_tokenizer.encode(references))
+    def translation_scores(translator, sources, references, **options):
+        token_ids.extend(short_text.target_tokenizer.encode(references))
         score = {"metric": "BLEU", "form": "corpus tokens", "value": 0.0}
         return [], [types.SimpleNamespace(**score)]
 
-    monkeypatch.setattr(train.evaluation, "translation_scores", scored)
+    monkeypatch.setattr(
+        train.evaluation, "translation_scores", translation_scores
+    )
     monkeypatch.setattr(train, "Translator", lambda *arguments: None)
-    train._bleu_of_samples(settings(bleu_sentences=2), short)(None)
-    expected = [*short.train.target[:2], *short.dev.target[:2]]
-    assert list(map(list, found)) == list(map(list, expected))
+    train._bleu_of_samples(settings(bleu_sentences=2), short_text)(None)
+    expected = [*short_text.train.target[:2], *short_text.dev.target[:2]]
+    assert list(map(list, token_ids)) == list(map(list, expected))
 
 
 def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
@@ -132,15 +141,15 @@ def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
     losses, counts = np.arange(1.0, len(text.test) + 1), text.test.tokens[1]
     words = text.target_tokenizer.words(text.corpus.test.target)
     # As references have it.
-    words = [each.replace("[UNK]", "\ufffd") for each in words]
+    words = [sentence.replace("[UNK]", "\ufffd") for sentence in words]
     test = types.SimpleNamespace(losses=losses, translations=words)
-    found = train._results_by_length(run, text, test)
-    sizes = [each["sentences"] for each in found]
-    assert len(found) > 1 and sum(sizes) == len(text.test)
+    parts = train._results_by_length(run, text, test)
+    sizes = [part["sentences"] for part in parts]
+    assert len(parts) > 1 and sum(sizes) == len(text.test)
     # Sentences of fewer than four words have no BLEU.
-    assert [each["bleu"] for each in found] == pytest.approx([0, 100])
-    for each in found:
-        shortest = {8: 1, 16: 9, None: 17}[each["longest"]]
-        chosen = text.test.between(shortest, each["longest"] or 24)
-        expected = losses[chosen].sum() / counts[chosen].sum()
-        assert each["prefix_loss_per_token"] == pytest.approx(expected)
+    assert [part["bleu"] for part in parts] == pytest.approx([0, 100])
+    for part in parts:
+        shortest = {8: 1, 16: 9, None: 17}[part["longest"]]
+        rows = text.test.between(shortest, part["longest"] or 24)
+        expected = losses[rows].sum() / counts[rows].sum()
+        assert part["prefix_loss_per_token"] == pytest.approx(expected)

@@ -16,7 +16,7 @@ MASK = np.arange(7)[None, :] < np.array([[7], [4], [1]])
 LAYERS = [name for name in variants.NORMS if not name.startswith("none")]
 
 
-def layer_of(variant):
+def make_norm(variant):
     config = preset("repe", **variants.NORMS[variant])
     norm = parts.embedding_norm(config, "decoder")
     norm.build(X.shape)
@@ -30,21 +30,25 @@ def test_every_registered_norm_is_a_setting():
 
 
 @pytest.mark.parametrize("variant", LAYERS)
-@pytest.mark.parametrize("masked", [False, True])
-def test_causal_is_what_other_later_tokens_show(variant, masked):
-    layer = layer_of(variant)
-    mask = MASK if masked else None
-    before, moved = np.asarray(layer(X, mask=mask)), 0.0
-    for later in range(1, 7):
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_causal_is_what_other_later_tokens_show(variant, is_masked):
+    layer = make_norm(variant)
+    mask = MASK if is_masked else None
+    old_outputs = np.asarray(layer(X, mask=mask))
+    difference = 0.0
+    for position in range(1, 7):
         for factor in (-3.0, 0.0, 5.0):
-            changed = X.copy()
-            changed[:, later] = factor * changed[:, later] + factor
-            after = np.asarray(layer(changed, mask=mask))
-            moved = max(moved, np.abs(after - before)[:, :later].max())
-    assert layer.causal == (moved < 1e-6)
+            inputs = X.copy()
+            inputs[:, position] = factor * inputs[:, position] + factor
+            new_outputs = np.asarray(layer(inputs, mask=mask))
+            differences = np.abs(new_outputs - old_outputs)[:, :position]
+            difference = max(difference, differences.max())
+    assert layer.causal == (difference < 1e-6)
     # A cut sequence tells of a norm that sees only how much follows.
-    if layer.causal and not masked:
-        np.testing.assert_allclose(layer(X[:, :3]), before[:, :3], atol=1e-6)
+    if layer.causal and not is_masked:
+        np.testing.assert_allclose(
+            layer(X[:, :3]), old_outputs[:, :3], atol=1e-6
+        )
 
 
 def test_squares_that_leave_half_precision_do_no_harm():
@@ -55,7 +59,7 @@ def test_squares_that_leave_half_precision_do_no_harm():
     np.testing.assert_allclose(y, RMSNorm()(X), atol=5e-3)
 
 
-def normed(x, mask=None, **options):
+def apply_norm(x, mask=None, **options):
     return np.asarray(TokenNorm(**options)(x, mask=mask))
 
 
@@ -63,11 +67,11 @@ def normed(x, mask=None, **options):
 @pytest.mark.parametrize("mask", [None, MASK], ids=["unmasked", "masked"])
 def test_equals_the_equations(statistics, mask):
     expected = [
-        oracle.token_norm(x, None if mask is None else real, statistics)
-        for x, real in zip(X, MASK)
+        oracle.token_norm(x, None if mask is None else is_real, statistics)
+        for x, is_real in zip(X, MASK)
     ]
     np.testing.assert_allclose(
-        normed(X, mask, statistics=statistics), expected, atol=2e-5
+        apply_norm(X, mask, statistics=statistics), expected, atol=2e-5
     )
 
 
@@ -92,7 +96,7 @@ def test_long_sequences_with_a_large_mean_stay_exact(statistics):
     expected = oracle.token_norm(x[0], statistics=statistics)
     # A float32 near 1e4 is itself known to 5e-4 only.
     np.testing.assert_allclose(
-        normed(x, statistics=statistics)[0], expected, atol=1e-3
+        apply_norm(x, statistics=statistics)[0], expected, atol=1e-3
     )
 
 
@@ -102,10 +106,10 @@ def test_statistics_are_float32_whatever_the_policy(policy, statistics):
     # The squares of these numbers overflow float16, and bfloat16 cannot add them up.
     # Multiples of 256 are exact in all three types.
     x = 256.0 * np.round(np.random.default_rng(0).normal(0, 3, (1, 300, 4)))
-    half = TokenNorm(statistics, dtype=policy)(x.astype("float32"))
+    outputs = TokenNorm(statistics, dtype=policy)(x.astype("float32"))
     np.testing.assert_allclose(
-        np.asarray(half, dtype="float32"),
-        normed(x.astype("float32"), statistics=statistics),
+        np.asarray(outputs, dtype="float32"),
+        apply_norm(x.astype("float32"), statistics=statistics),
         atol=0.02,
     )
 
@@ -114,8 +118,8 @@ def test_an_attached_mask_is_used_and_stays_attached():
     tokens = keras.layers.Embedding(9, 4, mask_zero=True)(np.array([[5, 6, 0]]))
     layer = TokenNorm()
     y = layer(tokens)
-    explicit = layer(np.asarray(tokens), np.array([[True, True, False]]))
-    np.testing.assert_array_equal(y, explicit)
+    expected = layer(np.asarray(tokens), np.array([[True, True, False]]))
+    np.testing.assert_array_equal(y, expected)
     np.testing.assert_array_equal(y._keras_mask, tokens._keras_mask)
 
 

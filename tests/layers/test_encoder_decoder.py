@@ -28,8 +28,8 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
     expected = STATES
     for _ in range(len(inputs) + 1 if place == "after" else 0):
         expected = np.asarray(keras.layers.LayerNormalization()(expected))
-    everywhere = run("attention_output", "feed_forward_output")
-    np.testing.assert_allclose(everywhere, expected, atol=1e-5)
+    outputs = run("attention_output", "feed_forward_output")
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
     for places in (
         ("attention_weights", "feed_forward_output"),
         ("attention_output",),
@@ -38,9 +38,12 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
 
 
 def test_a_memory_is_given_where_it_was_before():
-    across, alone = DecoderBlock(**SIZES), DecoderBlock(**SIZES)
-    across(STATES, MEMORY), alone(STATES)
-    for call in (lambda: across(STATES), lambda: alone(STATES, MEMORY)):
+    cross_block, self_block = DecoderBlock(**SIZES), DecoderBlock(**SIZES)
+    cross_block(STATES, MEMORY), self_block(STATES)
+    for call in (
+        lambda: cross_block(STATES),
+        lambda: self_block(STATES, MEMORY),
+    ):
         with pytest.raises(
             ValueError, match="a `memory` where the block was built"
         ):
@@ -50,6 +53,6 @@ def test_a_memory_is_given_where_it_was_before():
 def test_a_step_needs_no_mask_of_the_beginning():
     decoder = Decoder(1, **{**SIZES, "key_dim": 4}, position=RotaryPositional())
     expected, memory = decoder(STATES), decoder.begin(STATES[:, :4])
-    caches, last = decoder.start(2, 1), STATES[:, 4:]
-    found, _ = decoder.step(last, None, caches, 0, memory, offset=4)
-    np.testing.assert_allclose(found, expected[:, 4:], atol=1e-5)
+    caches, token = decoder.start(2, 1), STATES[:, 4:]
+    output, _ = decoder.step(token, None, caches, 0, memory, offset=4)
+    np.testing.assert_allclose(output, expected[:, 4:], atol=1e-5)

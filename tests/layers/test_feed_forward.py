@@ -30,8 +30,8 @@ def test_every_activation_of_keras_is_taken(name):
     dense = layer.output_dense
     expected = dense.kernel.numpy().T @ np.asarray(hidden) + dense.bias
     np.testing.assert_allclose(y[0, 0], expected, atol=1e-5)
-    again = FeedForward.from_config(layer.get_config())
-    assert again.get_config() == layer.get_config()
+    copy = FeedForward.from_config(layer.get_config())
+    assert copy.get_config() == layer.get_config()
     assert models.PRESETS["repe"].changed(activation=name).activation == name
 
 

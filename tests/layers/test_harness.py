@@ -45,7 +45,7 @@ def positional(method, /, **options):
     return parts.position(config, "encoder", **options)
 
 
-def attention_with(method, /, **options):
+def make_attention(method, /, **options):
     position = positional(method, dtype=options.get("dtype"))
     return layers.PMHA(
         **{**ATTENTION, "key_dim": 4}, position=position, **options
@@ -67,85 +67,86 @@ def norm_case(settings):
     return name, (make, (STATES,), [(2, 5, 8)], len(layer.weights), call)
 
 
-def case(make, *inputs, weights, shapes=((2, 5, 8),), **call):
+def make_case(make, *inputs, weights, shapes=((2, 5, 8),), **call):
     return make, inputs, list(shapes), weights, call
 
 
-def called(layer, inputs, **call):
+def call_layer(layer, inputs, **call):
     """What a layer returns of its inputs: the first by place, the others by name."""
     names = [*inspect.signature(layer.call).parameters]
-    others = dict(zip(names[1:], inputs[1:]))
-    return layer(inputs[0], **others, **call)
+    keywords = dict(zip(names[1:], inputs[1:]))
+    return layer(inputs[0], **keywords, **call)
 
 
-ATTENDING = partial(layers.PMHA, **ATTENTION)
-WITHIN, ACROSS = (STATES, STATES, TOKENS), (STATES, MEMORY, MEMORY_TOKENS)
+PMHA = partial(layers.PMHA, **ATTENTION)
+SELF_INPUTS = (STATES, STATES, TOKENS)
+CROSS_INPUTS = (STATES, MEMORY, MEMORY_TOKENS)
 CASES = {
     **dict(
         norm_case(settings)
         for settings in NORMS.values()
         if settings["embedding_norm"] != "none"
     ),
-    "AddPositional": case(
+    "AddPositional": make_case(
         partial(layers.AddPositional, "paper", 50), STATES, weights=0
     ),
-    "ConcatPositional": case(
+    "ConcatPositional": make_case(
         partial(layers.ConcatPositional, "paper", 50),
         STATES,
         weights=0,
         shapes=[(2, 5, 16)],
     ),
-    "Positional": case(layers.Positional, STATES, weights=0),
+    "Positional": make_case(layers.Positional, STATES, weights=0),
     **{
-        f"{POSITIONS[name].__name__}, in PMHA": case(
-            partial(attention_with, name),
-            *WITHIN,
+        f"{POSITIONS[name].__name__}, in PMHA": make_case(
+            partial(make_attention, name),
+            *SELF_INPUTS,
             weights=8 + NUMBERS.get(name, 0),
             key_mask=MASK,
         )
         for name, method in POSITIONS.items()
         if not method.on_entry
     },
-    "PMHA": case(ATTENDING, *WITHIN, weights=8),
-    "PMHA, queries and keys normed": case(
-        partial(ATTENDING, query_key_norm=True), *WITHIN, weights=9
+    "PMHA": make_case(PMHA, *SELF_INPUTS, weights=8),
+    "PMHA, queries and keys normed": make_case(
+        partial(PMHA, query_key_norm=True), *SELF_INPUTS, weights=9
     ),
-    "PMMHA": case(
+    "PMMHA": make_case(
         partial(layers.PMMHA, **ATTENTION),
-        *WITHIN,
+        *SELF_INPUTS,
         weights=8,
         attention_mask=np.ones((1, 5, 5), dtype=bool),
     ),
-    "PMHCA": case(
+    "PMHCA": make_case(
         partial(layers.PMHCA, **ATTENTION),
-        *ACROSS,
+        *CROSS_INPUTS,
         weights=8,
         key_mask=MEMORY_MASK,
     ),
-    "FeedForward": case(
+    "FeedForward": make_case(
         partial(layers.FeedForward, 16, dropout=0.1), STATES, weights=4
     ),
-    "TokenAndPositionEmbedding": case(
+    "TokenAndPositionEmbedding": make_case(
         embedding, IDS, weights=1, shapes=[(2, 5, 4), (2, 5, 8)]
     ),
-    "EncoderBlock": case(
+    "EncoderBlock": make_case(
         partial(layers.EncoderBlock, **SIZES, dropout=0.1),
         STATES,
         TOKENS,
         weights=16,
     ),
-    "Encoder": case(
+    "Encoder": make_case(
         partial(layers.Encoder, 2, **SIZES, **BEFORE, final_norm=True),
         STATES,
         weights=34,
         padding_mask=MASK,
     ),
-    "DecoderBlock": case(
+    "DecoderBlock": make_case(
         partial(layers.DecoderBlock, **SIZES),
         *(STATES, MEMORY, TOKENS, MEMORY_TOKENS),
         weights=26,
     ),
-    "Decoder": case(
+    "Decoder": make_case(
         partial(layers.Decoder, 2, **SIZES),
         STATES,
         MEMORY,
@@ -153,7 +154,7 @@ CASES = {
         padding_mask=MASK,
         memory_padding_mask=MEMORY_MASK,
     ),
-    "Decoder, without a memory": case(
+    "Decoder, without a memory": make_case(
         partial(
             layers.Decoder,
             1,
@@ -194,14 +195,19 @@ def _check_by_keras(make, inputs, output_shapes, weights, call):
     serialized = keras.saving.serialize_keras_object(layer)
     assert serialized["registered_name"] == f"reprt>{serialized['class_name']}"
     # What can be asked for is in the config; else a model would come back without it.
-    asked = {
-        name
-        for kind in type(layer).__mro__
-        if kind.__module__.startswith("reprt") and "__init__" in vars(kind)
-        for name, each in inspect.signature(kind.__init__).parameters.items()
-        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
-    }
-    assert asked - {"self"} <= layer.get_config().keys()
+    named_kinds = (
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.KEYWORD_ONLY,
+    )
+    for kind in type(layer).__mro__:
+        if kind.__module__.startswith("reprt") and "__init__" in vars(kind):
+            parameters = inspect.signature(kind.__init__).parameters.values()
+            names = {
+                parameter.name
+                for parameter in parameters
+                if parameter.kind in named_kinds
+            }
+            assert names - {"self"} <= layer.get_config().keys()
 
 
 def _check_compiled_step(make, inputs, call):
@@ -214,7 +220,7 @@ def _check_compiled_step(make, inputs, call):
             self.scale = self.add_weight(shape=(), initializer="ones")
 
         def call(self, arrays):
-            outputs = keras.tree.flatten(called(self.layer, arrays, **call))
+            outputs = keras.tree.flatten(call_layer(self.layer, arrays, **call))
             means = [keras.ops.mean(output, axis=(1, 2)) for output in outputs]
             return self.scale * sum(means)
 
@@ -230,21 +236,21 @@ def _check_saving(make, inputs, call):
         keras.Input(array.shape[1:], dtype=np.asarray(array).dtype.name)
         for array in inputs
     ]
-    model = keras.Model(arguments, called(make(), arguments, **call))
+    model = keras.Model(arguments, call_layer(make(), arguments, **call))
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model.keras")
-        revived = keras.saving.load_model(f"{folder}/model.keras")
-    for before, after in zip(
+        loaded_model = keras.saving.load_model(f"{folder}/model.keras")
+    for expected, outputs in zip(
         keras.tree.flatten(model(list(inputs))),
-        keras.tree.flatten(revived(list(inputs))),
+        keras.tree.flatten(loaded_model(list(inputs))),
         strict=True,
     ):
-        np.testing.assert_array_equal(before, after)
+        np.testing.assert_array_equal(expected, outputs)
 
 
 def _check_policy(make, inputs, call, policy):
     layer = make(dtype=policy)
-    outputs = keras.tree.flatten(called(layer, inputs, **call))
+    outputs = keras.tree.flatten(call_layer(layer, inputs, **call))
     for output in outputs:
         dtype = keras.backend.standardize_dtype(output.dtype)
         assert dtype == layer.compute_dtype
@@ -254,9 +260,9 @@ def _check_policy(make, inputs, call, policy):
         assert sublayer.dtype_policy.name == policy, sublayer.name
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_layer_keeps_the_contract(case):
-    make, inputs, output_shapes, weights, call = CASES[case]
+@pytest.mark.parametrize("name", CASES)
+def test_layer_keeps_the_contract(name):
+    make, inputs, output_shapes, weights, call = CASES[name]
     _check_by_keras(make, inputs, output_shapes, weights, call)
     _check_compiled_step(make, inputs, call)
     _check_saving(make, inputs, call)
@@ -264,7 +270,7 @@ def test_layer_keeps_the_contract(case):
         _check_policy(make, inputs, call, policy)
 
 
-PUBLIC = [
+PUBLIC_LAYERS = [
     name
     for name in layers.__all__
     if isinstance(getattr(layers, name), type)
@@ -274,16 +280,17 @@ PUBLIC = [
 
 def section(kind, title):
     """The arguments that a docstring's own section names, in their order."""
-    _, found, rest = inspect.getdoc(kind).partition(f"\n{title}:\n")
-    assert found, f"{kind.__name__} has no {title}"
-    lines = rest.split("\n\n")[0].splitlines()
-    heads = [line for line in lines if re.match(r"    \S", line)]
-    return [
-        name.strip() for line in heads for name in line.split(":")[0].split(",")
-    ]
+    _, separator, rest = inspect.getdoc(kind).partition(f"\n{title}:\n")
+    assert separator, f"{kind.__name__} has no {title}"
+    arguments = []
+    for line in rest.split("\n\n")[0].splitlines():
+        if re.match(r"    \S", line):
+            names, _, _ = line.partition(":")
+            arguments += [name.strip() for name in names.split(",")]
+    return arguments
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", PUBLIC_LAYERS)
 def test_each_argument_is_told_where_it_is_asked_for(name):
     kind = getattr(layers, name)
     functions = {"Args": kind.__init__, "Call arguments": kind.call}
@@ -291,12 +298,14 @@ def test_each_argument_is_told_where_it_is_asked_for(name):
         # Attention calls its other hooks.
         del functions["Call arguments"]
     for title, function in functions.items():
-        asked = {*inspect.signature(function).parameters} - {"self"}
-        told = {each.strip("*") for each in section(kind, title)}
+        parameters = {*inspect.signature(function).parameters} - {"self"}
+        names = {name.strip("*") for name in section(kind, title)}
         # Cross attention alone has queries elsewhere than keys.
-        assert asked - told <= ({"query_layout"} if name == "PMMHA" else set())
-        assert told <= asked
+        assert parameters - names <= (
+            {"query_layout"} if name == "PMMHA" else set()
+        )
+        assert names <= parameters
 
 
 def test_every_public_layer_is_held_against_the_contract():
-    assert set(PUBLIC) == {name.partition(",")[0] for name in CASES}
+    assert set(PUBLIC_LAYERS) == {name.partition(",")[0] for name in CASES}

@@ -23,40 +23,45 @@ NORMS = {
 }
 
 
-class Fading(layers.Positional):
-    def __init__(self, *, rate=0.1, steep=2, dropout=0.0, dtype=None, **kwargs):
+class FadingPositional(layers.Positional):
+    def __init__(self, *, rate=0.1, slope=2, dropout=0.0, dtype=None, **kwargs):
         super().__init__(dtype=dtype, **kwargs)
-        self.rate, self._steep, self.kwargs = rate, steep, kwargs
+        self.rate, self._slope, self.kwargs = rate, slope, kwargs
         self.dropout = keras.layers.Dropout(dropout)  # in its argument's place
 
 
 def test_arguments_that_have_only_names_or_are_kept_under_others_come_back():
-    kept = Fading(rate=0.7, steep=3, dropout=0.4, dtype="mixed_bfloat16")
-    again = Fading.from_config(config := kept.get_config())
-    assert (again.rate, again._steep) == (0.7, 3) and "kwargs" not in config
-    assert again.dropout.rate == 0.4 and again.compute_dtype == "bfloat16"
+    layer = FadingPositional(
+        rate=0.7, slope=3, dropout=0.4, dtype="mixed_bfloat16"
+    )
+    config = layer.get_config()
+    copy = FadingPositional.from_config(config)
+    assert (copy.rate, copy._slope) == (0.7, 3) and "kwargs" not in config
+    assert copy.dropout.rate == 0.4 and copy.compute_dtype == "bfloat16"
 
 
-class Half(layers.Positional):
+class DistancePositional(layers.Positional):
     def bias(self, queries, keys):
-        apart = abs(queries[:, None, :, None] - keys[:, None, None])
-        return keras.ops.cast(apart, self.compute_dtype)
+        distances = abs(queries[:, None, :, None] - keys[:, None, None])
+        return keras.ops.cast(distances, self.compute_dtype)
 
 
 def test_a_method_of_ones_own_acts_where_its_hooks_are(monkeypatch):
-    monkeypatch.setitem(POSITIONS, "half", Half)
+    monkeypatch.setitem(POSITIONS, "half", DistancePositional)
     model = build("repe-causal", 9, 9, **TINY, position="half")
-    assert isinstance(model.encoder.blocks[0].self_attention.position, Half)
+    assert isinstance(
+        model.encoder.blocks[0].self_attention.position, DistancePositional
+    )
 
 
-class Wider(layers.Positional):
+class WideningPositional(layers.Positional):
     def call(self, x, offset=0, mask=None):
         return keras.ops.concatenate([x, x[..., :4]], axis=-1)
 
 
 def test_states_that_ones_own_positions_widen_are_known_to_be_so():
-    embed = layers.TokenAndPositionEmbedding(9, 8, Wider())
-    assert embed(keras.Input((None,), dtype="int32"))[1].shape == (
+    embedding = layers.TokenAndPositionEmbedding(9, 8, WideningPositional())
+    assert embedding(keras.Input((None,), dtype="int32"))[1].shape == (
         None,
         None,
         12,
@@ -65,7 +70,7 @@ def test_states_that_ones_own_positions_widen_are_known_to_be_so():
 
 def test_a_bias_in_half_precision_joins_the_scores():
     half = {"dtype": "mixed_bfloat16"}
-    attention = layers.PMHA(2, 4, position=Half(**half), **half)
+    attention = layers.PMHA(2, 4, position=DistancePositional(**half), **half)
     states = np.ones((1, 3, 8), "float32")
     assert attention(states, key=states).dtype == "bfloat16"
 
@@ -78,7 +83,7 @@ def test_positions_on_entry_are_refused_within_attention():
         attention.build((1, 3, 8), (1, 3, 8))
 
 
-def functional(positional, norm, shared):
+def make_functional(positional, norm, is_shared):
     """Three embeddings of their own parts, or of the same."""
     positional, norm = POSITIONAL[positional], NORMS[norm]
     ids, outputs = [], []
@@ -90,25 +95,24 @@ def functional(positional, norm, shared):
         )
         outputs += layer(ids[-1])
         parts = [positional(), norm(), None]
-        if shared:
+        if is_shared:
             parts = [layer.positional, layer.token_norm, layer.embedding]
     return keras.Model(ids, outputs)
 
 
 def check_file(model, inputs, path, weights):
     assert len(model.weights) == weights
-    random = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     for weight in model.weights:
-        weight.assign(random.normal(size=weight.shape))
+        weight.assign(generator.normal(size=weight.shape))
     for _ in range(2):  # what came back comes back again
         model.save(path)
         expected, model = model(inputs), keras.saving.load_model(path)
         assert len(model.weights) == weights
-        pairs = zip(
-            *map(keras.tree.flatten, (expected, model(inputs))), strict=True
-        )
-        for this, that in pairs:
-            np.testing.assert_array_equal(this, that)
+        outputs = keras.tree.flatten(expected)
+        loaded_outputs = keras.tree.flatten(model(inputs))
+        for output, loaded_output in zip(outputs, loaded_outputs, strict=True):
+            np.testing.assert_array_equal(output, loaded_output)
 
 
 @pytest.mark.parametrize(
@@ -124,11 +128,19 @@ def test_embeddings_come_back_with_what_they_were_given(
     positional, norm, tmp_path
 ):
     path = tmp_path / "model.keras"
-    learned, gains = "learned" in positional, norm == "rms"
-    own = 1 + learned + gains
-    check_file(functional(positional, norm, shared=True), [IDS] * 3, path, own)
+    has_table, has_gains = "learned" in positional, norm == "rms"
+    count = 1 + has_table + has_gains
     check_file(
-        functional(positional, norm, shared=False), [IDS] * 3, path, 3 * own
+        make_functional(positional, norm, is_shared=True),
+        [IDS] * 3,
+        path,
+        count,
+    )
+    check_file(
+        make_functional(positional, norm, is_shared=False),
+        [IDS] * 3,
+        path,
+        3 * count,
     )
 
 
@@ -145,17 +157,17 @@ def test_a_table_that_makes_the_logits_as_well_comes_back(tmp_path):
 
 
 def test_an_embedding_normalises_by_the_real_tokens():
-    embed = layers.TokenAndPositionEmbedding(
+    embedding = layers.TokenAndPositionEmbedding(
         9, 4, None, token_norm=layers.TokenNorm()
     )
-    padded, alone = (
-        embed(np.array([ids]))[0] for ids in ([2, 5, 3, 0], [2, 5, 3])
+    padded_states, states = (
+        embedding(np.array([ids]))[0] for ids in ([2, 5, 3, 0], [2, 5, 3])
     )
-    np.testing.assert_allclose(padded[:, :3], alone, rtol=1e-5)
+    np.testing.assert_allclose(padded_states[:, :3], states, rtol=1e-5)
 
 
 @keras.saving.register_keras_serializable(package="tests")
-class Masked(keras.Model):
+class MaskedModel(keras.Model):
     """A user's own model that is called on states and their mask."""
 
     def __init__(self, **kwargs):
@@ -171,7 +183,8 @@ class Masked(keras.Model):
 
 def test_a_model_that_takes_a_mask_comes_back(tmp_path):
     states = np.random.default_rng(0).normal(size=(2, 5, 4)).astype("float32")
-    (model := Masked())((states, IDS != 0))
+    model = MaskedModel()
+    model((states, IDS != 0))
     check_file(model, (states, IDS != 0), tmp_path / "model.keras", 16)
-    distributed = keras.layers.TimeDistributed(model.block)
-    assert distributed(keras.Input((3, 5, 4))).shape == (None, 3, 5, 4)
+    time_distributed = keras.layers.TimeDistributed(model.block)
+    assert time_distributed(keras.Input((3, 5, 4))).shape == (None, 3, 5, 4)

@@ -25,25 +25,26 @@ def test_learned_positions_start_near_zero():
 
 
 def test_buckets_of_distances_are_those_of_the_formula():
-    for both in (True, False):
-        layer = RelativePositional(2, both)
+    for both_directions in (True, False):
+        layer = RelativePositional(2, both_directions)
         layer.build(X.shape)
         layer.table.assign(np.arange(32.0)[:, None] * [1, 1])
         keys = np.arange(601, dtype="int32")[None]
-        found = layer.bias(keys[:, 300:301], keys)[0, 0, 0]
-        expected = [oracle.bucket(d, both) for d in range(-300, 301)]
-        np.testing.assert_array_equal(found, expected)
+        biases = layer.bias(keys[:, 300:301], keys)[0, 0, 0]
+        expected = [oracle.bucket(d, both_directions) for d in range(-300, 301)]
+        np.testing.assert_array_equal(biases, expected)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_angles_and_biases_are_rounded_only_once(policy):
     heads, places = array_by_formula((1, 1000, 2, 4)), np.arange(1000)[None]
-    exact = np.asarray(RotaryPositional().turn(heads, places))
-    half = RotaryPositional(dtype=policy)
-    found = half.turn(ops.cast(heads, half.compute_dtype), places)
+    expected = np.asarray(RotaryPositional().turn(heads, places))
+    layer = RotaryPositional(dtype=policy)
+    rotations = layer.turn(ops.cast(heads, layer.compute_dtype), places)
     step = 2**-10 if policy == "mixed_float16" else 2**-7
     assert (
-        np.abs(np.asarray(ops.cast(found, "float32")) - exact).max() < 2 * step
+        np.abs(np.asarray(ops.cast(rotations, "float32")) - expected).max()
+        < 2 * step
     )
     bias = AlibiPositional(2, dtype=policy).bias(places, places)
     assert bias.dtype == "float32"
@@ -55,13 +56,13 @@ def test_positions_are_rounded_only_once(policy):
     encoding = np.asarray(layer(np.zeros((1, 1000, 8))), dtype="float32")[
         0, :, 8:
     ]
-    exact = sinusoidal_table(1000, 8)
+    expected = sinusoidal_table(1000, 8)
     # Were the angles half precision, the largest error would be near 2.
     rounding = 2**-11 if policy == "mixed_float16" else 2**-8
-    assert np.abs(encoding - exact).max() <= rounding
+    assert np.abs(encoding - expected).max() <= rounding
 
 
-def in_attention(position, key_dim=4):
+def attend(position, key_dim=4):
     return PMHA(2, key_dim, position=position)(X, key=X)
 
 
@@ -77,11 +78,11 @@ def in_attention(position, key_dim=4):
             "at most 8.*sequence of 9",
         ),
         (
-            lambda: in_attention(UntiedPositional(2, 4, max_length=5)),
+            lambda: attend(UntiedPositional(2, 4, max_length=5)),
             "at most 5.* 6",
         ),
-        (lambda: in_attention(AlibiPositional(3)), "2 heads.*num_heads=3"),
-        (lambda: in_attention(RotaryPositional(), 5), "even.*key_dim=5"),
+        (lambda: attend(AlibiPositional(3)), "2 heads.*num_heads=3"),
+        (lambda: attend(RotaryPositional(), 5), "even.*key_dim=5"),
         (
             lambda: AddPositional()(X[0]),
             r"\(batch, tokens, features\).*\(6, 8\)",

@@ -7,15 +7,18 @@ from reprt.models.presets import preset
 
 
 @pytest.fixture
-def tiny():
+def make_model():
     """Makes a small model, with weights by formula."""
 
     def make(name, blocks=1, **overrides):
-        usual = {**TINY, "num_blocks": blocks, "value_dim": 3}
-        sizes = {**(RECURRENT if name == "recurrent" else usual), **overrides}
-        one = preset(name, **sizes).shared_embedding
-        words = 11 if one else 10  # one vocabulary, or two
-        model = models.build(name, 11, words, **sizes)
+        defaults = {**TINY, "num_blocks": blocks, "value_dim": 3}
+        sizes = {
+            **(RECURRENT if name == "recurrent" else defaults),
+            **overrides,
+        }
+        is_shared = preset(name, **sizes).shared_embedding
+        target_size = 11 if is_shared else 10  # one vocabulary, or two
+        model = models.build(name, 11, target_size, **sizes)
         return set_weights_by_formula(model)
 
     return make

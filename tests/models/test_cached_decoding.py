@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:(?s).*You are using a softmax over"
 )
 BLOCKS = 2
-CACHED = {
+CACHED_VARIANTS = {
     "baseline": ("baseline", {}),
     "baseline, tokens": ("baseline", {"value": "tokens"}),
     "baseline, concat": ("baseline", {"position": "concat"}),
@@ -45,15 +45,16 @@ CACHED = {
         {"query_key_norm": True},
     ),
 }
-FEWER = {*FAMILY, *POSITIONED, *ONE_SEQUENCE} - {"position=untied"}  # blocks
-RECURRENT = {
+# Variants of a single block.
+ONE_BLOCK = {*FAMILY, *POSITIONED, *ONE_SEQUENCE} - {"position=untied"}
+RECURRENT_VARIANTS = {
     "recurrent": (
         "recurrent",
         {"output_tying": "tied", "shared_embedding": True},
     ),
     "multiplicative": ("recurrent", {"attention": "multiplicative"}),
 }
-RECOMPUTED = {
+RECOMPUTED_VARIANTS = {
     "published": ("repe", {}),
     "published, add, states": ("repe", {"position": "add", "value": "states"}),
     "published, padding counts": ("repe", {"padding_in_statistics": True}),
@@ -67,12 +68,17 @@ SOURCE = np.array(
 
 
 @pytest.fixture
-def build(tiny):
+def build(make_model):
     """Makes a variant."""
 
     def make(variant):
-        name, settings = {**CACHED, **RECOMPUTED, **RECURRENT}[variant]
-        return shaken(tiny(name, 1 if variant in FEWER else BLOCKS, **settings))
+        name, settings = {
+            **CACHED_VARIANTS,
+            **RECOMPUTED_VARIANTS,
+            **RECURRENT_VARIANTS,
+        }[variant]
+        blocks = 1 if variant in ONE_BLOCK else BLOCKS
+        return shaken(make_model(name, blocks, **settings))
 
     return make
 
@@ -81,9 +87,9 @@ class Walk:
     """Hypotheses that go on by random words, beside the prefixes they stand for."""
 
     def __init__(self, model, beams, capacity):
-        self.model, self.beams, self.room = model, beams, capacity
+        self.model, self.beams, self.capacity = model, beams, capacity
         self.random = np.random.default_rng(0)
-        self.kept = model.start(
+        self.prefixes = model.start(
             model.encode(SOURCE, training=False), beams, capacity
         )
         self.sentences = np.arange(len(SOURCE))
@@ -93,7 +99,7 @@ class Walk:
         """Takes a word more, and compares the logits with those of the prefixes."""
         words = self.random.integers(1, 10, len(self.words), dtype="int32")
         position = self.words.shape[1]
-        logits, self.kept = self.model.step(words, position, self.kept)
+        logits, self.prefixes = self.model.step(words, position, self.prefixes)
         self.words = np.column_stack([self.words, words])
         sources = np.repeat(SOURCE[self.sentences], self.beams, axis=0)
         expected = np.array(self.model((sources, self.words)))[:, -1]
@@ -106,27 +112,29 @@ class Walk:
 
     def reorder(self):
         """Lets some hypotheses take the place of others of their sentence."""
-        chosen = self.random.integers(
+        hypotheses = self.random.integers(
             0, self.beams, (len(self.sentences), self.beams)
         )
-        chosen += self.beams * np.arange(len(self.sentences))[:, None]
-        self.kept = self.kept.take_hypotheses(chosen.ravel())
-        self.words = self.words[chosen.ravel()]
+        hypotheses += self.beams * np.arange(len(self.sentences))[:, None]
+        self.prefixes = self.prefixes.take_hypotheses(hypotheses.ravel())
+        self.words = self.words[hypotheses.ravel()]
 
     def select(self, sentences):
         """Keeps these sentences, in this order."""
-        chosen = np.array(sentences)
-        hypotheses = self.beams * chosen[:, None] + np.arange(self.beams)
-        self.kept = self.kept.take_sentences(chosen, hypotheses.ravel())
+        rows = np.array(sentences)
+        hypotheses = self.beams * rows[:, None] + np.arange(self.beams)
+        self.prefixes = self.prefixes.take_sentences(rows, hypotheses.ravel())
         self.words = self.words[hypotheses.ravel()]
-        self.sentences = self.sentences[chosen]
+        self.sentences = self.sentences[rows]
 
     def extend(self, tokens):
-        self.kept = self.model.extend(self.kept, tokens)
-        self.room += tokens
+        self.prefixes = self.model.extend(self.prefixes, tokens)
+        self.capacity += tokens
 
 
-@pytest.mark.parametrize("variant", [*CACHED, *RECOMPUTED, *RECURRENT])
+@pytest.mark.parametrize(
+    "variant", [*CACHED_VARIANTS, *RECOMPUTED_VARIANTS, *RECURRENT_VARIANTS]
+)
 def test_each_step_is_its_prefix_decoded_alone(variant, build):
     walk = Walk(build(variant), beams=3, capacity=4)
     for _ in range(2):
@@ -151,19 +159,19 @@ def test_a_step_costs_one_token_however_many_came_before(
     variant, monkeypatch, build
 ):
     """By what position-wise networks are given, which do most of a step's work."""
-    lengths_seen, call = [], FeedForward.call
+    lengths, call = [], FeedForward.call
 
-    def spy(self, x, training=None):
-        lengths_seen.append(x.shape[1])
+    def record_length(self, x, training=None):
+        lengths.append(x.shape[1])
         return call(self, x, training=training)
 
-    monkeypatch.setattr(FeedForward, "call", spy)
+    monkeypatch.setattr(FeedForward, "call", record_length)
     model = build(variant)
-    kept = model.start(model.encode(SOURCE), 2, 16)
+    prefixes = model.start(model.encode(SOURCE), 2, 16)
     words = np.full(6, 5, "int32")
     for position in (0, 1, 7, 15):
-        lengths_seen.clear()
-        model.step(words, position, kept)
+        lengths.clear()
+        model.step(words, position, prefixes)
         # One call for each block, with every hypothesis in it.
-        expected = 1 if variant in CACHED else 16
-        assert lengths_seen == [expected] * BLOCKS
+        expected = 1 if variant in CACHED_VARIANTS else 16
+        assert lengths == [expected] * BLOCKS

@@ -12,26 +12,26 @@ from reprt.training.settings import TranslationAndSourceSettings
 
 
 @pytest.fixture
-def build(tiny):
+def build(make_model):
     """Makes a small model in which each token leaves its mark on all that follow."""
 
     def make(**overrides):
-        return shaken(tiny("decoder-only", **overrides))
+        return shaken(make_model("decoder-only", **overrides))
 
     return make
 
 
-def by_hand(model, source, target):
+def reference_logits(model, source, target):
     """Logits of one pair without padding, of every token of both."""
     config, ids = model.config, np.concatenate([source, target])
     table = np.asarray(model.embedding.embedding.embeddings, "float64")
-    places = np.arange(len(ids))
+    positions = np.arange(len(ids))
     if config.target_positions == "restart":
-        places = np.concatenate(
+        positions = np.concatenate(
             [np.arange(len(source)), np.arange(len(target))]
         )
     m, epsilon = config.embedding_dim, config.layer_norm_epsilon
-    x = m**0.5 * table[ids] + oracle.table(100, m)[places]
+    x = m**0.5 * table[ids] + oracle.table(100, m)[positions]
     for block in model.decoder.blocks:
         y = oracle.layer_norm(block.self_norm, x, epsilon)
         causal = np.tri(len(ids), dtype=bool)
@@ -41,7 +41,7 @@ def by_hand(model, source, target):
     return oracle.layer_norm(model.decoder.final_norm, x, epsilon) @ table.T
 
 
-def both_logits(model, *ids):
+def side_logits(model, *ids):
     return [
         np.asarray(model.logits(states)) for states in model.both_states(ids)
     ]
@@ -65,13 +65,17 @@ def test_equals_the_equations_of_each_pair_alone(build, positions):
     # Sides of 6 and 5 tokens.
     model = build(target_positions=positions, max_length=6)
     logits = np.asarray(model((SOURCE, TARGET)))
-    of_source, of_target = both_logits(model, SOURCE, TARGET)
-    np.testing.assert_array_equal(of_target, logits)
+    source_logits, target_logits = side_logits(model, SOURCE, TARGET)
+    np.testing.assert_array_equal(target_logits, logits)
     for row, (source, target) in enumerate(zip(SOURCE, TARGET)):
         n, t = np.count_nonzero(source), np.count_nonzero(target)
-        expected = by_hand(model, source[:n], target[:t])
-        np.testing.assert_allclose(of_source[row, :n], expected[:n], atol=2e-4)
-        np.testing.assert_allclose(of_target[row, :t], expected[n:], atol=2e-4)
+        expected = reference_logits(model, source[:n], target[:t])
+        np.testing.assert_allclose(
+            source_logits[row, :n], expected[:n], atol=2e-4
+        )
+        np.testing.assert_allclose(
+            target_logits[row, :t], expected[n:], atol=2e-4
+        )
 
 
 def test_attention_is_causal_over_both_sides(build):
@@ -103,22 +107,27 @@ def test_the_source_counts_less_and_less_and_is_not_smoothed(build):
     for step, weight in zip((0, 5, 10, 15, 20), weights, strict=True):
         assert float(objective.weight(step)) == pytest.approx(weight)
 
-    of_source, of_target = map(log_softmax, both_logits(model, SOURCE, TARGET))
+    source_scores, target_scores = map(
+        log_softmax, side_logits(model, SOURCE, TARGET)
+    )
     # Of the source neither its first token nor its end, which is 3.
-    following = np.array([[9, 5, 7, 4, 0, 0], [6, 8, 0, 0, 0, 0]])
-    ours = np.take_along_axis(of_source, following[..., None], -1)[..., 0]
-    autoencoding = -ours[following != 0].mean()
-    right = np.take_along_axis(of_target, LABELS[..., None], -1)[..., 0]
-    smoothed = -(0.8 * right + 0.2 * of_target.mean(-1))[LABELS != 0].mean()
-    plain = -right[LABELS != 0]
+    next_tokens = np.array([[9, 5, 7, 4, 0, 0], [6, 8, 0, 0, 0, 0]])
+    token_scores = np.take_along_axis(source_scores, next_tokens[..., None], -1)
+    token_scores = token_scores[..., 0]
+    source_loss = -token_scores[next_tokens != 0].mean()
+    label_scores = np.take_along_axis(target_scores, LABELS[..., None], -1)
+    label_scores = label_scores[..., 0]
+    smoothed_losses = -(0.8 * label_scores + 0.2 * target_scores.mean(-1))
+    smoothed_loss = smoothed_losses[LABELS != 0].mean()
+    losses = -label_scores[LABELS != 0]
     for step, weight in ((0, 1.0), (5, 0.7), (15, 0.2)):
         loss, sums = objective.loss(*batch, step, objective.counts(*batch))
         assert float(loss) == pytest.approx(
-            weight * autoencoding + smoothed, rel=1e-5
+            weight * source_loss + smoothed_loss, rel=1e-5
         )
-        assert float(sums.loss) == pytest.approx(plain.sum(), rel=1e-5)
+        assert float(sums.loss) == pytest.approx(losses.sum(), rel=1e-5)
         assert float(sums.tokens) == 8
     (term,), _ = Objective(model, settings).terms(*batch, 0)
-    assert float(term.total) == pytest.approx(8 * smoothed, rel=1e-5)
+    assert float(term.total) == pytest.approx(8 * smoothed_loss, rel=1e-5)
     loss, *_ = objective.validate(*batch)
-    assert float(loss) == pytest.approx(plain.sum(), rel=1e-5)
+    assert float(loss) == pytest.approx(losses.sum(), rel=1e-5)

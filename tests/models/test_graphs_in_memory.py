@@ -22,21 +22,21 @@ def users_model():
     return model
 
 
-def in_memory():
+def count_graphs():
     gc.collect()
-    graphs = sum(isinstance(each, FuncGraph) for each in gc.get_objects())
+    graphs = sum(isinstance(item, FuncGraph) for item in gc.get_objects())
     return graphs, len(gradient_registry.list())
 
 
 @pytest.mark.parametrize(
     "kind", ["padded", pytest.param("packed", marks=pytest.mark.long), "users"]
 )
-def test_fits_leave_no_graph_behind(kind, tiny):
+def test_fits_leave_no_graph_behind(kind, make_model):
     def fit():
         if kind == "users":
             model, batch = users_model(), (TARGET, LABELS)
         else:
-            model, batch = tiny("repe"), ((SOURCE, TARGET), LABELS)
+            model, batch = make_model("repe"), ((SOURCE, TARGET), LABELS)
             model.compile("adam", MaskedCrossentropy())
         if kind == "packed":
             batch = pack(*batch)
@@ -45,10 +45,10 @@ def test_fits_leave_no_graph_behind(kind, tiny):
         model.evaluate(batches, verbose=0)
 
     fit()
-    before = in_memory()
+    counts = count_graphs()
     fit()
     fit()
-    assert in_memory() == before
+    assert count_graphs() == counts
 
 
 @pytest.mark.parametrize("place", ["within", "around"])
@@ -65,7 +65,7 @@ def test_gradients_within_and_around_a_graph_are_those_without_one(place):
 
     loss = MaskedCrossentropy()
     if place == "within":
-        found = tf.function(lambda: gradient(loss))()
+        gradients = tf.function(lambda: gradient(loss))()
     else:
-        found = gradient(tf.function(loss))
-    np.testing.assert_allclose(found, gradient(loss), rtol=1e-6)
+        gradients = gradient(tf.function(loss))
+    np.testing.assert_allclose(gradients, gradient(loss), rtol=1e-6)

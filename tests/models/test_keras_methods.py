@@ -20,7 +20,7 @@ KINDS = [name for name in PRESETS if not name.endswith(SIZES)]
 
 
 @keras.saving.register_keras_serializable(package="tests")
-class Users(keras.Model):
+class UsersModel(keras.Model):
     """A user's own model around one of ours."""
 
     def __init__(self, inner, **kwargs):
@@ -41,32 +41,30 @@ class Users(keras.Model):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_dropout_acts_in_training_only(name, tiny, ids):
-    tiny(name).summary(expand_nested=True, print_fn=lambda *_, **__: None)
+def test_dropout_acts_in_training_only(name, make_model, ids):
+    make_model(name).summary(expand_nested=True, print_fn=lambda *_, **__: None)
     for place in getattr(preset(name), "dropout_places", [None]):
         places = {"dropout_places": [place]} if place else {}
-        model = tiny(name, dropout=0.5, **places)
+        model = make_model(name, dropout=0.5, **places)
         for inputs in (ids, pack(ids, ids[1], layout=model.packed_layout)[0]):
-            usual, dropped = (
-                model.states(inputs),
-                model.states(inputs, training=True),
-            )
-            np.testing.assert_array_equal(model.states(inputs), usual)
-            assert np.abs(dropped - usual).max() > 1e-3
+            states = model.states(inputs)
+            dropped_states = model.states(inputs, training=True)
+            np.testing.assert_array_equal(model.states(inputs), states)
+            assert np.abs(dropped_states - states).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ["repe", "decoder-only", "recurrent"])
-def test_users_models_around_ours_come_back(name, tiny, ids, tmp_path):
-    inner = tiny(name)
+def test_users_models_around_ours_come_back(name, make_model, ids, tmp_path):
+    inner = make_model(name)
     arguments = [keras.Input((None,), dtype="int32") for _ in ids]
     for model in (
-        Users(inner),
+        UsersModel(inner),
         keras.Model(arguments, keras.layers.Dense(3)(inner(arguments))),
     ):
         expected = model(ids)
         model.save(tmp_path / "model.keras")
-        again = keras.saving.load_model(tmp_path / "model.keras")
-        np.testing.assert_allclose(again(ids), expected, atol=1e-6)
+        loaded_model = keras.saving.load_model(tmp_path / "model.keras")
+        np.testing.assert_allclose(loaded_model(ids), expected, atol=1e-6)
 
 
 # In a process that cannot import the package.
@@ -76,43 +74,42 @@ sys.modules["reprt"] = None
 import keras, numpy as np, tensorflow as tf
 arrays = np.load("arrays.npz")
 for name in sys.argv[1:]:
-    source, target, logits = (arrays[f"{name} {each}"] for each in range(3))
+    source, target, logits = (arrays[f"{name} {index}"] for index in range(3))
     layer = keras.layers.TFSMLayer(name, call_endpoint="serve")
     np.testing.assert_allclose(layer((source, target)), logits, atol=1e-5)
-    served = tf.saved_model.load(name).signatures["serving_default"]
-    (found,) = served(source_ids=source, target_ids=target).values()
-    np.testing.assert_allclose(found, logits, atol=1e-5)
+    signature = tf.saved_model.load(name).signatures["serving_default"]
+    (outputs,) = signature(source_ids=source, target_ids=target).values()
+    np.testing.assert_allclose(outputs, logits, atol=1e-5)
 """
 
 
 @pytest.mark.long
-def test_exports_serve_any_batch_without_the_package(tiny, ids, tmp_path):
+def test_exports_serve_any_batch_without_the_package(make_model, ids, tmp_path):
     arrays = {}
     for name in KINDS:
-        model = tiny(name)
+        model = make_model(name)
         if name == "repe":
             model.compile("sgd", MaskedCrossentropy(), run_eagerly=True)
             model.fit(ids, ids[1], verbose=0)
         model.export(tmp_path / name, verbose=False)
         # Of other sizes than any batch before.
-        source, target = (
-            np.tile(ids[0], (2, 2))[:3],
-            ids[1][:1].repeat(3, axis=0),
-        )
-        for each, array in enumerate((source, target, model((source, target)))):
-            arrays[f"{name} {each}"] = array
+        source = np.tile(ids[0], (2, 2))[:3]
+        target = ids[1][:1].repeat(3, axis=0)
+        logits = model((source, target))
+        for index, array in enumerate((source, target, logits)):
+            arrays[f"{name} {index}"] = array
     np.savez(tmp_path / "arrays.npz", **arrays)
     python(LOAD, *KINDS, cwd=tmp_path)
 
 
-class Capped(Transformer):
+class CappedTransformer(Transformer):
     def logits(self, states):
         return keras.ops.tanh(super().logits(states))
 
 
-def test_the_loss_is_of_the_logits_that_a_subclass_makes(tiny, ids):
-    model = tiny("repe-causal", dropout=0.0)
-    model = Capped(
+def test_the_loss_is_of_the_logits_that_a_subclass_makes(make_model, ids):
+    model = make_model("repe-causal", dropout=0.0)
+    model = CappedTransformer(
         model.source_vocab_size, model.target_vocab_size, model.config
     )
     model.compile("sgd", MaskedCrossentropy())
@@ -124,13 +121,15 @@ def test_the_loss_is_of_the_logits_that_a_subclass_makes(tiny, ids):
 
 @pytest.mark.parametrize("weights", [None, "tokens", "sentences"])
 def test_fit_and_evaluate_report_the_same_in_a_graph_and_step_by_step(
-    weights, tiny, ids
+    weights, make_model, ids
 ):
-    of = {"tokens": LABELS / 4, "sentences": np.array([0.5, 2.0])}
-    weight = None if weights is None else of[weights].astype("float32")
-    found = []
+    sample_weights = {"tokens": LABELS / 4, "sentences": np.array([0.5, 2.0])}
+    weight = None
+    if weights is not None:
+        weight = sample_weights[weights].astype("float32")
+    results = []
     for eagerly in (False, True):
-        model = tiny("repe-causal", dropout=0.0)
+        model = make_model("repe-causal", dropout=0.0)
         model.compile(
             keras.optimizers.SGD(0.1),
             MaskedCrossentropy(),
@@ -138,14 +137,14 @@ def test_fit_and_evaluate_report_the_same_in_a_graph_and_step_by_step(
             weighted_metrics=[TokenAccuracy(name="weighted")],
             run_eagerly=eagerly,
         )
-        found.append(
+        results.append(
             [
                 *model.train_on_batch(ids, LABELS, weight),
                 *model.evaluate(ids, LABELS, sample_weight=weight, verbose=0),
-                *(float(abs(each).sum()) for each in model.get_weights()),
+                *(float(abs(array).sum()) for array in model.get_weights()),
             ]
         )
-    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("floatx", ["bfloat16", "float64"])
@@ -155,29 +154,35 @@ def test_fit_in_keras_own_dtype(floatx, position, ids):
     keras.config.set_dtype_policy(floatx)
     try:
         model = build("repe-causal", 11, 10, position=position, **TINY)
-        one = keras.optimizers.SGD(1.0)
-        model.compile(one, MaskedCrossentropy(), run_eagerly=True)
-        before = model.get_weights()
+        optimizer = keras.optimizers.SGD(1.0)
+        model.compile(optimizer, MaskedCrossentropy(), run_eagerly=True)
+        old_weights = model.get_weights()
         assert np.isfinite(float(model.train_on_batch(ids, ids[1])))
     finally:
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("float32")
-    assert (before[0] != model.get_weights()[0]).any()
+    assert (old_weights[0] != model.get_weights()[0]).any()
 
 
-def test_adam_adds_up_the_gradients_of_an_id_before_it_squares_them(tiny):
+def test_adam_adds_up_the_gradients_of_an_id_before_it_squares_them(make_model):
     """Its first step moves a weight by the rate at most, however often its id comes."""
     ids = np.array([[4, 5, 4, 4, 4, 3]], "int32")
-    model = tiny("repe-causal", dropout=0.0)
+    model = make_model("repe-causal", dropout=0.0)
     model.compile(keras.optimizers.Adam(1e-3), MaskedCrossentropy())
-    before = model.get_weights()
+    old_weights = model.get_weights()
     model.train_on_batch((ids, ids), ids)
     # No method of the user's optimizer is replaced.
     assert not any(callable(value) for value in vars(model.optimizer).values())
-    moved = [abs(n - o).max() for n, o in zip(model.get_weights(), before)]
-    assert 0.9e-3 < max(moved) < 1.001e-3
-    own = model.trainable_variables  # by Keras' own names
-    model.optimizer.apply(grads=[v * 0 for v in own], trainable_variables=own)
+    step_sizes = [
+        abs(new - old).max()
+        for new, old in zip(model.get_weights(), old_weights)
+    ]
+    assert 0.9e-3 < max(step_sizes) < 1.001e-3
+    variables = model.trainable_variables  # by Keras' own names
+    model.optimizer.apply(
+        grads=[variable * 0 for variable in variables],
+        trainable_variables=variables,
+    )
 
 
 def test_fit_in_float16_makes_no_update_of_infinite_gradients(ids):
@@ -186,36 +191,41 @@ def test_fit_in_float16_makes_no_update_of_infinite_gradients(ids):
     model.compile("sgd", MaskedCrossentropy(), run_eagerly=True)
     model.train_on_batch(ids, ids[1])
     model.optimizer.dynamic_scale.assign(2.0**120)
-    before = model.get_weights()
+    old_weights = model.get_weights()
     model.train_on_batch(ids, ids[1])
-    for old, new in zip(before, model.get_weights(), strict=True):
+    for old, new in zip(old_weights, model.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
 
 
-def test_fit_leaves_xla_alone_on_a_gpu(tiny, monkeypatch):
+def test_fit_leaves_xla_alone_on_a_gpu(make_model, monkeypatch):
     gpu = types.SimpleNamespace(device_type="GPU")
     monkeypatch.setattr(
         "tensorflow.config.list_physical_devices", lambda *_: [gpu]
     )
-    model = tiny("repe")
+    model = make_model("repe")
     model.compile("adam", MaskedCrossentropy())
     assert not model.jit_compile
 
 
-def test_what_is_frozen_stays_and_the_rest_learns(tiny, ids):
-    model = tiny("repe-causal")
+def test_what_is_frozen_stays_and_the_rest_learns(make_model, ids):
+    model = make_model("repe-causal")
     model.encoder.trainable = False
     model.compile(
         keras.optimizers.AdamW(0.1), MaskedCrossentropy(), run_eagerly=True
     )
-    frozen, free = model.encoder.get_weights(), model.decoder.get_weights()
+    encoder_weights = model.encoder.get_weights()
+    decoder_weights = model.decoder.get_weights()
     model.train_on_batch(ids, ids[1])
-    for old, new in zip(frozen, model.encoder.get_weights(), strict=True):
+    for old, new in zip(
+        encoder_weights, model.encoder.get_weights(), strict=True
+    ):
         np.testing.assert_array_equal(old, new)
-    assert not np.array_equal(model.decoder.get_weights()[0], free[0])
+    assert not np.array_equal(
+        model.decoder.get_weights()[0], decoder_weights[0]
+    )
 
 
-class Adapted(Transformer):
+class AdaptedTransformer(Transformer):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.adapter = keras.layers.Dense(self.config.embedding_dim)
@@ -224,26 +234,26 @@ class Adapted(Transformer):
         return self.adapter(super().states(inputs, training))
 
 
-def test_fit_makes_the_layers_that_a_subclass_adds(tiny, ids):
-    model = tiny("baseline")
-    model = Adapted(
+def test_fit_makes_the_layers_that_a_subclass_adds(make_model, ids):
+    model = make_model("baseline")
+    model = AdaptedTransformer(
         model.source_vocab_size, model.target_vocab_size, model.config
     )
     model.compile("adam", MaskedCrossentropy())
     model.fit(ids, ids[1], verbose=0)
     assert model.adapter.kernel.path in {
-        v.path for v in model.trainable_variables
+        variable.path for variable in model.trainable_variables
     }
 
 
 def test_labels_of_another_length_are_an_error_and_loss_weights_count(
-    tiny, ids
+    make_model, ids
 ):
     import tensorflow as tf
 
     (source, target), losses = ids, []
     for weight in (0.5, None):
-        model = tiny("repe-causal", dropout=0.0)
+        model = make_model("repe-causal", dropout=0.0)
         model.compile("sgd", MaskedCrossentropy(), loss_weights=weight)
         with pytest.raises(ValueError, match="its inputs shifted by one"):
             model.evaluate((source, target[:, :-1]), target, verbose=0)

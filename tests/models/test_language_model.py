@@ -26,41 +26,40 @@ LETTERS = WordPiece(["[PAD]", "[UNK]", "[START]", "[END]", *"abcdefg"])
 REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
 
 
-@pytest.mark.parametrize("ahead", [False, True], ids=["plain", "repe"])
-def test_its_loss_is_that_of_the_targets_alone(ahead, tiny):
-    model = shaken(tiny("decoder-only", **(REPE if ahead else {})))
+@pytest.mark.parametrize("looks_ahead", [False, True], ids=["plain", "repe"])
+def test_its_loss_is_that_of_the_targets_alone(looks_ahead, make_model):
+    model = shaken(make_model("decoder-only", **(REPE if looks_ahead else {})))
     rows = [row[row != 0] for row in TARGET]
     split = EncodedSplit(rows, rows).of_target()
-    forced, prefix = (
-        teacher_forced_loss(model, split),
-        prefix_loss(model, split),
-    )
+    forced_losses = teacher_forced_loss(model, split)
+    prefix_losses = prefix_loss(model, split)
     pairs = [(np.zeros((1, 0), "int32"), row[None, :-1]) for row in rows]
     losses = [
         MaskedCrossentropy().sum_and_count(row[None, 1:], model(pair))[0]
         for row, pair in zip(rows, pairs)
     ]
-    assert abs(forced.total - sum(map(float, losses))) < 1e-3
-    assert prefix.tokens == sum(map(len, rows)) - 2
-    found = audit(model, length=5)
-    assert found.looks_ahead == model.looks_ahead == ahead
+    assert abs(forced_losses.total - sum(map(float, losses))) < 1e-3
+    assert prefix_losses.tokens == sum(map(len, rows)) - 2
+    report = audit(model, length=5)
+    assert report.looks_ahead == model.looks_ahead == looks_ahead
 
 
-def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
-    model = shaken(tiny("decoder-only"))
+def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(make_model):
+    model = shaken(make_model("decoder-only"))
     prompts = ["a b", "", "c"]
-    drawn = [sample(model, LETTERS, prompts, seed=seed) for seed in (0, 0, 1)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert [each.startswith(p) for each, p in zip(drawn[0], prompts)] == [
-        True
-    ] * 3
+    samples = [sample(model, LETTERS, prompts, seed=seed) for seed in (0, 0, 1)]
+    assert samples[0] == samples[1] != samples[2]
+    for sentence, prompt in zip(samples[0], prompts, strict=True):
+        assert sentence.startswith(prompt)
+    _, short_sentence = sample(model, LETTERS, ["a b c d e", ""], max_tokens=3)
+    assert len(short_sentence.split()) < 3
+    likeliest_samples = [
+        sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)
+    ]
     assert (
-        len(sample(model, LETTERS, ["a b c d e", ""], max_tokens=3)[1].split())
-        < 3
-    )
-    likeliest = [sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)]
-    assert (
-        likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
+        likeliest_samples[0]
+        == likeliest_samples[1]
+        == sample(model, LETTERS, temperature=1e-4)
     )
     assert sample(model, LETTERS, "a b", seed=0) == sample(
         model, LETTERS, ["a b"]
@@ -68,26 +67,26 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
     assert sample(model, LETTERS, []) == []
     with pytest.raises(ValueError, match="temperature=0"):
         sample(model, LETTERS, temperature=0)
-    longer = " ".join("a" * model.longest_target)
+    long_prompt = " ".join("a" * model.longest_target)
     with pytest.raises(ValueError, match="prompts of at most"):
-        sample(model, LETTERS, [longer])
+        sample(model, LETTERS, [long_prompt])
     with pytest.raises(
         ValueError, match="the 11 pieces of the model. Received: 10"
     ):
         sample(model, WordPiece(LETTERS.vocabulary[:10]))
 
 
-def test_tokens_are_drawn_as_often_as_they_are_likely(tiny):
-    model = shaken(tiny("decoder-only"))
+def test_tokens_are_drawn_as_often_as_they_are_likely(make_model):
+    model = shaken(make_model("decoder-only"))
     inputs = np.zeros((1, 0), "int32"), np.array([[2, 4]])
     logits = np.array(model(inputs))[0, 0] / 2
     logits[:3] = -np.inf  # padding, what is unknown, the start
     logits[logits < np.sort(logits)[-4]] = -np.inf
-    drawn = sample(
+    samples = sample(
         model, LETTERS, [""] * 4000, temperature=2, top_k=4, max_tokens=2
     )
-    found = [drawn.count(piece) / 4000 for piece in ("", *"abcdefg")]
-    np.testing.assert_allclose(found, softmax(logits)[3:], atol=0.03)
+    frequencies = [samples.count(piece) / 4000 for piece in ("", *"abcdefg")]
+    np.testing.assert_allclose(frequencies, softmax(logits)[3:], atol=0.03)
 
 
 RECIPE = f"""
@@ -112,51 +111,50 @@ def test_a_recipe_trains_and_reports_one(
     recipe, out = tmp_path / "tiny.toml", tmp_path / "out"
     recipe.write_text(RECIPE)
     assert main(["train", *arguments(tmp_path)]) == 0
-    said = "".join(capsys.readouterr())
+    output = "".join(capsys.readouterr())
     assert (
-        "rises at the end, step 3: [schedule] has 4 steps of warm-up\n" in said
+        "rises at the end, step 3: [schedule] has 4 steps of warm-up\n"
+        in output
     )
     loss = re.search(
-        r"prefix loss (\S+) on the validation split, perplexity", said
+        r"prefix loss (\S+) on the validation split, perplexity", output
     )[1]
     assert f" {loss} |" in (out / "language_model.md").read_text("utf-8")
     assert main(["evaluate", str(out / "plain"), "--split", "dev"]) == 0
-    measured = capsys.readouterr().out
-    found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
-    assert f"{float(found):.3f}" == loss
-    perplexity = re.search(
-        r"prefix perplexity a token *\| +(\S+) \|", measured
-    )[1]
-    assert float(perplexity) == pytest.approx(np.exp(float(found)), rel=1e-3)
-    assert "BLEU" not in measured
+    page = capsys.readouterr().out
+    exact_loss = re.search(r"prefix loss, nats .*?\| +(\S+) \|", page)[1]
+    assert f"{float(exact_loss):.3f}" == loss
+    perplexity = re.search(r"prefix perplexity a token *\| +(\S+) \|", page)[1]
+    assert float(perplexity) == pytest.approx(
+        np.exp(float(exact_loss)), rel=1e-3
+    )
+    assert "BLEU" not in page
     # The test has a loss for each length. Validation has no long sentences.
     # It reads one side only.
     unknown = RunFolder(out / "plain").manifest().unknown
     assert unknown["train"] == {"target": 0.0}
     metrics = RunFolder(out / "plain").metrics()
-    assert [each.longest for each in metrics.test_by_length] == [10, 20, None]
-    assert sum(each.sentences for each in metrics.test_by_length) == 100
-    found = json.loads((out / "plain" / "evaluation-dev.json").read_text())[
-        "prefix"
-    ]
+    assert [part.longest for part in metrics.test_by_length] == [10, 20, None]
+    assert sum(part.sentences for part in metrics.test_by_length) == 100
+    evaluation = json.loads((out / "plain/evaluation-dev.json").read_text())
     expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
-    assert found["per_token"] == expected
+    assert evaluation["prefix"]["per_token"] == expected
     assert main(["page", str(out), "--name", "positions"]) == 0
 
     # A text of one side is one file, and gives the same vocabulary and ids.
-    place = tmp_path / "text" / "datasets" / "pt_to_en"
-    alone = [str(place / f"en.{split}") for split in ("train", "dev", "test")]
-    files = {"train": alone[:1], "dev": alone[1:2], "test": alone[2:]}
-    found = load_recipe(recipe, files=files)
-    [work] = find_work(found, [], None, Progress())
+    folder = tmp_path / "text" / "datasets" / "pt_to_en"
+    paths = [str(folder / f"en.{split}") for split in ("train", "dev", "test")]
+    files = {"train": paths[:1], "dev": paths[1:2], "test": paths[2:]}
+    one_sided_recipe = load_recipe(recipe, files=files)
+    [work] = find_work(one_sided_recipe, [], None, Progress())
     text = work.encode(Progress())
     manifest = RunFolder(out / "plain").manifest()
     assert text.target_tokenizer.digest() == manifest.target_vocabulary_sha256
     assert text.unknown == manifest.unknown and work.corpus.name == "en.train"
     capsys.readouterr()
-    assert main(["score", str(out / "plain"), alone[2]]) == 0
+    assert main(["score", str(out / "plain"), paths[2]]) == 0
     scores = capsys.readouterr().out.splitlines()
-    assert main(["evaluate", str(out / "plain"), alone[2]]) == 0
+    assert main(["evaluate", str(out / "plain"), paths[2]]) == 0
     result = json.loads((out / "plain/evaluation-en.test.json").read_text())
     assert result["sentences"] == len(scores) == 100
     total = pytest.approx(-result["prefix"]["total"], rel=1e-4)

@@ -19,19 +19,19 @@ def weights(labels):
     return real_tokens(labels) * (1 + tf.cast(labels, "float32") % 3)
 
 
-def from_logits(states, kernel, bias, labels, smoothing=0.0):
+def loss_from_logits(states, kernel, bias, labels, smoothing=0.0):
     logits, weight = tf.matmul(states, kernel) + bias, weights(labels)
     loss = tf.reduce_sum(
         MaskedCrossentropy().call(labels[None], logits[None]) * weight
     )
-    smoothed = keras.losses.categorical_crossentropy(
+    smoothed_losses = keras.losses.categorical_crossentropy(
         tf.one_hot(labels, VOCABULARY), logits, True, smoothing
     )
     hits = tf.argmax(logits, -1) == tf.cast(labels, tf.int64)
-    return tf.reduce_sum(smoothed * weight), loss, hits
+    return tf.reduce_sum(smoothed_losses * weight), loss, hits
 
 
-def in_chunks(states, kernel, bias, labels, smoothing=0.0):
+def loss_in_chunks(states, kernel, bias, labels, smoothing=0.0):
     weight = weights(labels)
     return linear_crossentropy(states, kernel, bias, labels, weight, smoothing)
 
@@ -48,21 +48,21 @@ def with_gradients(function, arrays, labels, smoothing=0.0, scale=0.3):
     tensors = [tf.constant(array) for array in arrays]
     with tf.GradientTape() as tape:
         tape.watch(tensors)
-        found = function(*tensors, tf.constant(labels), smoothing)
-        objective = scale * found[0]
-    return [*found, *tape.gradient(objective, tensors)]
+        outputs = function(*tensors, tf.constant(labels), smoothing)
+        objective = scale * outputs[0]
+    return [*outputs, *tape.gradient(objective, tensors)]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("tokens", [0, 1, CHUNKS - 1, CHUNKS, CHUNKS + 1, 50])
 def test_losses_hits_and_gradients_are_those_of_the_logits(tokens, smoothing):
     *arrays, labels = example(tokens)
-    for ours, theirs in zip(
-        with_gradients(in_chunks, arrays, labels, smoothing),
-        with_gradients(from_logits, arrays, labels, smoothing),
+    for output, expected in zip(
+        with_gradients(loss_in_chunks, arrays, labels, smoothing),
+        with_gradients(loss_from_logits, arrays, labels, smoothing),
         strict=True,
     ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -73,12 +73,14 @@ def test_half_precision_counts_a_frequent_label(dtype):
     arrays = [array.astype("float32") for array in arrays]
     arrays[0] += 1
     labels = np.full(tokens, 2, "int32")
-    expected = with_gradients(in_chunks, arrays, labels, 0.1, scale=1.0)
+    expected = with_gradients(loss_in_chunks, arrays, labels, 0.1, scale=1.0)
     tensors = [tf.cast(array, dtype) for array in arrays]
-    found = with_gradients(in_chunks, tensors, labels, 0.1, scale=1.0)
-    for gradient, exact in zip(found[-2:], expected[-2:], strict=True):
+    outputs = with_gradients(loss_in_chunks, tensors, labels, 0.1, scale=1.0)
+    for gradient, expected_gradient in zip(
+        outputs[-2:], expected[-2:], strict=True
+    ):
         np.testing.assert_allclose(
-            tf.cast(gradient, "float32"), exact, rtol=0.01
+            tf.cast(gradient, "float32"), expected_gradient, rtol=0.01
         )
 
 
@@ -86,19 +88,19 @@ def test_very_unlikely_labels_have_a_finite_loss():
     kernel = KERNEL * 0
     bias = np.where(np.arange(VOCABULARY) == 3, 200.0, 0.0).astype("float32")
     states = array_by_formula((2, WIDTH))
-    loss, _, hits = in_chunks(states, kernel, bias, np.array([5, 3]))
+    loss, _, hits = loss_in_chunks(states, kernel, bias, np.array([5, 3]))
     assert float(loss) == pytest.approx(3 * 200) and list(hits) == [False, True]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
-def test_no_tensor_has_the_logits_of_all_tokens(compiled):
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "XLA"])
+def test_no_tensor_has_the_logits_of_all_tokens(jit_compile):
     tokens, vocabulary = 400, 300
 
-    @tf.function(jit_compile=compiled)
+    @tf.function(jit_compile=jit_compile)
     def step(states, kernel, bias, labels):
         with tf.GradientTape() as tape:
             tape.watch((states, kernel, bias))
-            loss, *_ = in_chunks(states, kernel, bias, labels, 0.1)
+            loss, *_ = loss_in_chunks(states, kernel, bias, labels, 0.1)
         return tape.gradient(loss, (states, kernel, bias))
 
     arguments = (

@@ -12,32 +12,32 @@ LOGITS = array_by_formula((2, 4, 6), scale=3.0)
 LABELS = np.array([[1, 5, 0, 0], [2, 2, 4, 0]])
 
 
-def by_hand(labels, logits):
-    losses, right = [], []
+def reference_results(labels, logits):
+    losses, hits = [], []
     for row, row_logits in zip(labels, logits.astype("float64")):
         for label, scores in zip(row, row_logits):
             if label:
                 losses.append(np.log(np.exp(scores).sum()) - scores[label])
-                right.append(scores.argmax() == label)
-    return losses, right
+                hits.append(scores.argmax() == label)
+    return losses, hits
 
 
 def test_loss_is_the_mean_over_real_tokens():
-    losses, _ = by_hand(LABELS, LOGITS)
+    losses, _ = reference_results(LABELS, LOGITS)
     loss = MaskedCrossentropy()
-    never = np.where(
+    forbidding_logits = np.where(
         np.arange(6) == 0, -np.inf, LOGITS
     )  # a padding that is forbidden
     for padding, logits in (
         (0, LOGITS),
         (-1, LOGITS),
         (-100, LOGITS),
-        (0, never),
+        (0, forbidding_logits),
     ):
-        found = float(loss(np.where(LABELS, LABELS, padding), logits))
-        losses, _ = by_hand(LABELS, logits)
-        assert found == pytest.approx(np.mean(losses), rel=1e-6)
-    losses, _ = by_hand(LABELS, LOGITS)
+        mean = float(loss(np.where(LABELS, LABELS, padding), logits))
+        losses, _ = reference_results(LABELS, logits)
+        assert mean == pytest.approx(np.mean(losses), rel=1e-6)
+    losses, _ = reference_results(LABELS, LOGITS)
     total, count = loss.sum_and_count(LABELS, LOGITS)
     assert float(total) == pytest.approx(np.sum(losses), rel=1e-6)
     assert float(count) == len(losses)
@@ -51,25 +51,27 @@ def test_gradient_agrees_with_keras_own():
             total = tf.reduce_sum(loss(logits) * LABELS)
         return tape.gradient(total, logits).numpy()
 
-    ours = gradient(lambda logits: MaskedCrossentropy().call(LABELS, logits))
-    theirs = gradient(
+    gradients = gradient(
+        lambda logits: MaskedCrossentropy().call(LABELS, logits)
+    )
+    expected = gradient(
         lambda logits: keras.losses.sparse_categorical_crossentropy(
             LABELS, logits, from_logits=True
         )
     )
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    np.testing.assert_allclose(gradients, expected, atol=1e-6)
 
 
 def test_weights_of_sentences_count_for_all_their_tokens():
     weights = np.array([0.5, 0.0])
-    by_token = np.broadcast_to(weights[:, None], LABELS.shape)
-    for sample_weight in (weights, by_token):
-        losses, right = by_hand(LABELS[:1], LOGITS[:1])
+    token_weights = np.broadcast_to(weights[:, None], LABELS.shape)
+    for sample_weight in (weights, token_weights):
+        losses, hits = reference_results(LABELS[:1], LOGITS[:1])
         loss = MaskedCrossentropy()(LABELS, LOGITS, sample_weight=sample_weight)
         assert float(loss) == pytest.approx(np.mean(losses), rel=1e-6)
         metric = TokenAccuracy()
         metric.update_state(LABELS, LOGITS, sample_weight=sample_weight)
-        assert float(metric.result()) == pytest.approx(np.mean(right))
+        assert float(metric.result()) == pytest.approx(np.mean(hits))
 
 
 def test_labels_are_exact_whatever_keras_own_dtype():
@@ -95,23 +97,23 @@ def test_shapes_that_do_not_match_are_named():
 
 
 def test_accuracy_counts_real_tokens_over_all_batches():
-    _, right = by_hand(LABELS, LOGITS)
+    _, hits = reference_results(LABELS, LOGITS)
     metric = TokenAccuracy()
     assert float(metric.result()) == 0
     metric.update_state(LABELS[:1], LOGITS[:1])
     metric.update_state(LABELS[1:], LOGITS[1:])
-    assert float(metric.result()) == pytest.approx(np.mean(right))
+    assert float(metric.result()) == pytest.approx(np.mean(hits))
     metric.reset_state()
     metric.update_state(LABELS, LOGITS, sample_weight=0 * LABELS)
     assert float(metric.result()) == 0
 
 
-@pytest.mark.parametrize("dim, given", [(64, ()), (128, ()), (64, (200,))])
-def test_schedule_is_equation_15(dim, given):
+@pytest.mark.parametrize("dim, arguments", [(64, ()), (128, ()), (64, (200,))])
+def test_schedule_is_equation_15(dim, arguments):
     schedule = WarmupSchedule.from_config(
-        WarmupSchedule(dim, *given).get_config()
+        WarmupSchedule(dim, *arguments).get_config()
     )
-    warmup = given[0] if given else 4000
+    warmup = arguments[0] if arguments else 4000
     for step in (1, 100, warmup, warmup + 1, 50_000):
         expected = dim**-0.5 * min(step**-0.5, step * warmup**-1.5)
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)

@@ -52,7 +52,7 @@ def random_batch(rows, longest, seed=0):
 
 
 DATASET = tf.data.Dataset.from_tensors
-RAGGED = tf.ragged.constant([[2, 3], [2]])
+RAGGED_TENSOR = tf.ragged.constant([[2, 3], [2]])
 BATCHES = {
     "two sentences": ((SOURCE, TARGET), LABELS),
     "one sentence": ((SOURCE[:1], TARGET[:1]), LABELS[:1]),
@@ -75,47 +75,55 @@ def results(model, inputs, labels):
         logits = model(inputs, training=True)
         loss, _ = MaskedCrossentropy().sum_and_count(labels, logits)
     gradients = tape.gradient(loss, model.trainable_variables)
-    gradients = [np.asarray(tf.convert_to_tensor(each)) for each in gradients]
+    gradients = [
+        np.asarray(tf.convert_to_tensor(gradient)) for gradient in gradients
+    ]
     labels, logits = np.asarray(labels), np.asarray(logits)
-    scored = labels != 0
-    return labels[scored], logits[scored], loss, gradients
+    is_real = labels != 0
+    return labels[is_real], logits[is_real], loss, gradients
 
 
 # Each way of packing with all batches; what else differs, with the most telling two.
-WHOLE = ("repe, prefix", "decoder-only", "recurrent")
-FEW = ("many", "a row of padding alone")
+FULLY_COMPARED = ("repe, prefix", "decoder-only", "recurrent")
+TELLING_BATCHES = ("many", "a row of padding alone")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
-    variant, tiny
+    variant, make_model
 ):
     name, overrides = VARIANTS[variant]
-    blocks = 2 if variant in (*WHOLE, "position=untied") else 1
-    model = tiny(name, blocks, dropout=0.0, **overrides)
-    for batch in BATCHES if variant in WHOLE else FEW:
-        padded = results(model, *BATCHES[batch])
-        packed = results(
+    blocks = 2 if variant in (*FULLY_COMPARED, "position=untied") else 1
+    model = make_model(name, blocks, dropout=0.0, **overrides)
+    for batch in BATCHES if variant in FULLY_COMPARED else TELLING_BATCHES:
+        padded_results = results(model, *BATCHES[batch])
+        packed_results = results(
             model, *pack(*BATCHES[batch], layout=model.packed_layout)
         )
-        np.testing.assert_array_equal(packed[0], padded[0], err_msg=batch)
-        np.testing.assert_allclose(
-            packed[1], padded[1], atol=2e-5, err_msg=batch
+        np.testing.assert_array_equal(
+            packed_results[0], padded_results[0], err_msg=batch
         )
         np.testing.assert_allclose(
-            packed[2], padded[2], rtol=1e-5, err_msg=batch
+            packed_results[1], padded_results[1], atol=2e-5, err_msg=batch
         )
-        for one, other in zip(packed[3], padded[3], strict=True):
-            near = 1e-4 * (1 + np.abs(other).max())
-            np.testing.assert_allclose(one, other, atol=near, err_msg=batch)
+        np.testing.assert_allclose(
+            packed_results[2], padded_results[2], rtol=1e-5, err_msg=batch
+        )
+        for gradient, expected in zip(
+            packed_results[3], padded_results[3], strict=True
+        ):
+            tolerance = 1e-4 * (1 + np.abs(expected).max())
+            np.testing.assert_allclose(
+                gradient, expected, atol=tolerance, err_msg=batch
+            )
 
 
 # As sentences are: half of them of 10 to 30 tokens, and both sides alike.
-DRAWN = np.random.default_rng(0)
-TOKENS = np.exp(DRAWN.normal(3.1, 0.75, 6000))
-SIDES = np.clip(TOKENS * DRAWN.uniform(0.75, 1.3, (2, 6000)), 3, 128).astype(
-    int
-)
+GENERATOR = np.random.default_rng(0)
+TOKENS = np.exp(GENERATOR.normal(3.1, 0.75, 6000))
+SIDES = np.clip(
+    TOKENS * GENERATOR.uniform(0.75, 1.3, (2, 6000)), 3, 128
+).astype(int)
 PLANS = {  # and at most how many positions there are to a real token
     "sentences": ({"size": 64}, 1.25),
     "by length": ({"size": 64, "by_length": True}, 1.55),
@@ -127,33 +135,33 @@ PLANS = {  # and at most how many positions there are to a real token
 @pytest.mark.parametrize("layout", ["sides", "sequence"])
 @pytest.mark.parametrize("name", PLANS)
 def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
-    settings, most = PLANS[name]
+    settings, limit = PLANS[name]
     plan = BatchPlan(SIDES.max(0), **settings)
     shapes = plan_shapes(plan, SIDES, layout, devices)
     assert len(shapes) <= 4
-    taken, positions = [], 0
+    shape_indices, positions = [], 0
     for epoch in range(20, 25):
-        for chosen in plan.batches(epoch):
-            _, lengths = deal_to_devices(SIDES, chosen, devices)
+        for rows in plan.batches(epoch):
+            _, lengths = deal_to_devices(SIDES, rows, devices)
             shape = first_fitting_shape(lengths, shapes, layout)
-            taken.append(shapes.index(shape))
+            shape_indices.append(shapes.index(shape))
             positions += devices * sum(shape.tokens[2:] or shape.tokens)
-    assert positions < most * 5 * SIDES.sum()
+    assert positions < limit * 5 * SIDES.sum()
     if name == "sentences":
-        assert np.mean(np.array(taken) == 0) >= 0.4
-        assert np.mean(np.array(taken) <= 1) >= 0.85
+        assert np.mean(np.array(shape_indices) == 0) >= 0.4
+        assert np.mean(np.array(shape_indices) <= 1) >= 0.85
         # Whatever sentences an epoch brings together.
         longest = np.argsort(SIDES.max(0))[-64:]
         _, lengths = deal_to_devices(SIDES, longest, devices)
         assert first_fitting_shape(lengths, shapes, layout) == shapes[-1]
 
 
-def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
+def test_a_batch_that_is_packed_for_another_model_is_refused(make_model):
     inputs, _ = pack((SOURCE, TARGET), LABELS)
     with pytest.raises(
         ValueError, match="by layout='sequence'. Received: the other"
     ):
-        tiny("decoder-only")(inputs)
+        make_model("decoder-only")(inputs)
     with pytest.raises(
         ValueError, match="'sides', 'sequence'.*Received: layout='x'"
     ):
@@ -188,27 +196,28 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         (DATASET(TARGET), "batches .* Received: TensorSpec"),
         (DATASET(((SOURCE, TARGET),)), "batches .* Received: ..TensorSpec"),
         (DATASET(({"ids": TARGET}, LABELS)), "Received: 1 inputs"),
-        (DATASET(((TARGET, RAGGED), LABELS)), "rows of unequal lengths. Pad"),
+        (
+            DATASET(((TARGET, RAGGED_TENSOR), LABELS)),
+            "rows of unequal lengths. Pad",
+        ),
         (DATASET(((TARGET, TARGET * 1.0), LABELS)), "integer .*dtype=float"),
         (DATASET(((TARGET, [["a", "b"]]), LABELS)), "integer .*dtype=string"),
         (DATASET(((TARGET, TARGET[0]), LABELS)), "of shape .batch, length"),
     ],
 )
 def test_batches_that_cannot_be_packed_are_told_in_a_line(batches, message):
-    with pytest.raises(ValueError, match=message) as told:
+    with pytest.raises(ValueError, match=message) as error:
         packed(batches)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
     with pytest.raises(
         ValueError, match=r"by one. Received: \(2, 2\) and \(2, 5"
     ):
         pack((SOURCE, TARGET), LABELS[:, :2])
 
 
-def test_groups_may_be_wider_than_a_table_of_positions(tiny):
-    model, ids = (
-        tiny("baseline", position="untied", max_length=8),
-        np.full((2, 8), 5),
-    )
+def test_groups_may_be_wider_than_a_table_of_positions(make_model):
+    model = make_model("baseline", position="untied", max_length=8)
+    ids = np.full((2, 8), 5)
     inputs, _ = pack((ids, ids), ids)
     expected = np.asarray(model((ids, ids))).reshape(16, -1)
     np.testing.assert_allclose(
@@ -219,11 +228,11 @@ def test_groups_may_be_wider_than_a_table_of_positions(tiny):
         model(pack((ids, ids), ids)[0])
 
 
-def test_a_batch_without_a_token_on_one_side_can_be_packed(tiny):
-    empty, ids = np.zeros((1, 2), int), np.array([[2, 5]])
-    for sides in ((empty, ids), (ids, empty)):
+def test_a_batch_without_a_token_on_one_side_can_be_packed(make_model):
+    padding, ids = np.zeros((1, 2), int), np.array([[2, 5]])
+    for sides in ((padding, ids), (ids, padding)):
         inputs, labels = pack(sides, sides[1])
-        loss = float(MaskedCrossentropy()(labels, tiny("repe")(inputs)))
+        loss = float(MaskedCrossentropy()(labels, make_model("repe")(inputs)))
         assert 0 < loss < 9 if sides[1].any() else loss == 0
 
 
@@ -236,15 +245,15 @@ def test_pytorch_is_refused(monkeypatch):
 
 
 WEIGHTS = np.array([1.0, 0.0, 0.5, 2.0, 0.0, 0.0, 0.25], dtype="float32")
-OF_TOKENS = np.arange(7 * 9, dtype="float32").reshape(7, 9) % 4
+TOKEN_WEIGHTS = np.arange(7 * 9, dtype="float32").reshape(7, 9) % 4
 SAMPLE_WEIGHTS = {
     "rows": WEIGHTS,
     "column": WEIGHTS[:, None],
-    "tokens": OF_TOKENS,
+    "tokens": TOKEN_WEIGHTS,
 }
 
 
-def fitted(model, batch, packed, size=10, **options):
+def fit_results(model, batch, packed, size=10, **options):
     """What a model reports of batches, in training and after."""
     dataset = tf.data.Dataset.from_tensor_slices(batch).batch(size)
     if packed:
@@ -254,9 +263,11 @@ def fitted(model, batch, packed, size=10, **options):
     metrics["weighted_metrics"] = [TokenAccuracy("weighted")]
     model.compile(adam, MaskedCrossentropy(), **metrics, **options)
     history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
-    evaluated = model.evaluate(dataset, return_dict=True, verbose=0)
-    numbers = [*history.values(), *([each] for each in evaluated.values())]
-    return [float(number) for row in numbers for number in row]
+    evaluation = model.evaluate(dataset, return_dict=True, verbose=0)
+    numbers = []
+    for epochs in history.values():
+        numbers += [float(number) for number in epochs]
+    return numbers + [float(number) for number in evaluation.values()]
 
 
 @pytest.mark.parametrize(
@@ -267,26 +278,30 @@ def fitted(model, batch, packed, size=10, **options):
         ("decoder-only", "column"),
     ],
 )
-def test_sample_weights_count_where_tokens_are_packed(name, weights, tiny):
+def test_sample_weights_count_where_tokens_are_packed(
+    name, weights, make_model
+):
     batch, weights = random_batch(7, 9), SAMPLE_WEIGHTS[weights]
-    model = functools.partial(tiny, name, dropout=0.0)
+    model = functools.partial(make_model, name, dropout=0.0)
     options = {"size": 4, "run_eagerly": True}
-    found, expected, unweighted = (
-        fitted(model(), (*batch, each), packed, **options)
-        for packed, each in (
+    numbers, expected, unweighted_numbers = (
+        fit_results(model(), (*batch, sample_weights), packed, **options)
+        for packed, sample_weights in (
             (True, weights),
             (False, weights),
             (True, 0 * weights + 1),
         )
     )
-    assert found == pytest.approx(expected, abs=1e-4)
-    assert np.abs(np.subtract(found, unweighted)).max() > 1e-2
+    assert numbers == pytest.approx(expected, abs=1e-4)
+    assert np.abs(np.subtract(numbers, unweighted_numbers)).max() > 1e-2
 
 
 @pytest.mark.parametrize(
     "weights", [np.ones(2), np.ones((2, 1)), np.ones((2, 5))]
 )
-def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(weights, tiny):
+def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(
+    weights, make_model
+):
     inputs, labels = pack((SOURCE, TARGET), LABELS)
     logits = np.zeros((*labels.shape, 10), "float32")
     for count in (MaskedCrossentropy(), TokenAccuracy().update_state):
@@ -298,18 +313,20 @@ def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(weights, tiny):
 
 
 @pytest.mark.long
-def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(tiny):
+def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(make_model):
     batch = random_batch(10, 9)  # XLA compiles for every shape
-    padded, packed = (tiny("repe", dropout=0.0) for _ in range(2))
-    expected = fitted(padded, batch, packed=False, run_eagerly=True)
-    found = fitted(packed, batch, packed=True, jit_compile=True)
-    assert found == pytest.approx(expected, abs=1e-4)
+    padded_model, packed_model = (
+        make_model("repe", dropout=0.0) for _ in range(2)
+    )
+    expected = fit_results(padded_model, batch, packed=False, run_eagerly=True)
+    numbers = fit_results(packed_model, batch, packed=True, jit_compile=True)
+    assert numbers == pytest.approx(expected, abs=1e-4)
 
 
-ON_JAX_TOO = {
+JAX_VARIANTS = {
     name: ALL[name] for name in ("baseline", "repe, prefix", "repe, causal")
 }
-ON_JAX = """
+JAX_SCRIPT = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
 import keras
@@ -320,41 +337,43 @@ from reprt import models
 
 assert keras.backend.backend() == "jax"
 results = {}
-for variant, (name, overrides) in ON_JAX_TOO.items():
+for variant, (name, overrides) in JAX_VARIANTS.items():
     sizes = {**TINY, "value_dim": 3, "dropout": 0.0}
     model = models.build(name, 11, 10, **{**sizes, **overrides})
     set_weights_by_formula(model)
-    numbers = fitted(model, random_batch(10, 5), packed=True)
+    numbers = fit_results(model, random_batch(10, 5), packed=True)
     results[variant] = [float(number) for number in numbers]
-results["weighted"] = fitted(
+results["weighted"] = fit_results(
     set_weights_by_formula(models.build("repe", 11, 10, **sizes)),
     (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"]),
     packed=True,
     size=7,  # Keras weighs a batch by its rows, empty ones among them
 )
-alone = models.build("decoder-only", 11, 11, **TINY, dropout=0.0)
-set_weights_by_formula(alone)
-results["alone"] = fitted(alone, random_batch(10, 5), packed=False)
-results["alone"] += test_decoder_only.numbers(alone)
+decoder_only = models.build("decoder-only", 11, 11, **TINY, dropout=0.0)
+set_weights_by_formula(decoder_only)
+results["decoder-only"] = fit_results(decoder_only, random_batch(10, 5), packed=False)
+results["decoder-only"] += test_decoder_only.numbers(decoder_only)
 print(json.dumps(results))
 """
 
 
 @pytest.mark.long
-def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
-    here = pathlib.Path(__file__).parent
+def test_jax_trains_to_the_losses_of_tensorflow(make_model, monkeypatch):
+    folder = pathlib.Path(__file__).parent
     monkeypatch.setenv("KERAS_BACKEND", "jax")
-    results = json.loads(python(ON_JAX, here, here.parent))
-    for variant, (name, overrides) in ON_JAX_TOO.items():
-        model = tiny(name, dropout=0.0, **overrides)
+    results = json.loads(python(JAX_SCRIPT, folder, folder.parent))
+    for variant, (name, overrides) in JAX_VARIANTS.items():
+        model = make_model(name, dropout=0.0, **overrides)
         batch = random_batch(10, 5)
-        expected = fitted(model, batch, packed=False, run_eagerly=True)
+        expected = fit_results(model, batch, packed=False, run_eagerly=True)
         assert results[variant] == pytest.approx(expected, abs=1e-4)
-    model = tiny("repe", dropout=0.0)
-    batch_of_7 = (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"])
-    expected = fitted(model, batch_of_7, packed=False, size=7, run_eagerly=True)
+    model = make_model("repe", dropout=0.0)
+    weighted_batch = (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"])
+    expected = fit_results(
+        model, weighted_batch, packed=False, size=7, run_eagerly=True
+    )
     assert results["weighted"] == pytest.approx(expected, abs=1e-4)
-    alone = tiny("decoder-only", value_dim=4, dropout=0.0)
-    expected = fitted(alone, batch, packed=False, run_eagerly=True)
-    expected += test_decoder_only.numbers(alone)
-    assert results["alone"] == pytest.approx(expected, abs=1e-4)
+    decoder_only = make_model("decoder-only", value_dim=4, dropout=0.0)
+    expected = fit_results(decoder_only, batch, packed=False, run_eagerly=True)
+    expected += test_decoder_only.numbers(decoder_only)
+    assert results["decoder-only"] == pytest.approx(expected, abs=1e-4)

@@ -36,11 +36,11 @@ PLACES = {
 }
 
 
-def moved(ids, *places):
+def move_padding(ids, *places):
     """The same real tokens with padding before, between or after them, by turns."""
     rows = np.zeros((len(places), len(ids), 9), ids.dtype)
-    for place, of_place in zip(places, rows):
-        for row, words in zip(of_place, ids):
+    for place, place_rows in zip(places, rows):
+        for row, words in zip(place_rows, ids):
             words = words[words != 0]
             columns, n = np.arange(9)[PLACES[place]], len(words)
             row[columns[-n:] if place == "left" else columns[:n]] = words
@@ -48,10 +48,10 @@ def moved(ids, *places):
 
 
 @pytest.fixture
-def build(tiny):
+def build(make_model):
     def make(variant):
         name, overrides = VARIANTS[variant]
-        return shaken(tiny(name, dropout=0.0, **overrides))
+        return shaken(make_model(name, dropout=0.0, **overrides))
 
     return make
 
@@ -65,26 +65,31 @@ def real_logits(model, inputs, labels):
 def test_logits_are_those_of_padding_on_the_right(variant, build):
     model = build(variant)
     expected = real_logits(model, (SOURCE, TARGET), LABELS)
-    near = {"rtol": 0, "atol": 2e-6 * np.abs(expected).max() + 2e-6}
-    of_target = "left", "right", "middle"
-    labels = moved(LABELS, *of_target)
-    inputs = moved(SOURCE, "left", "middle", "right"), moved(TARGET, *of_target)
-    for each in (
+    tolerances = {"rtol": 0, "atol": 2e-6 * np.abs(expected).max() + 2e-6}
+    places = "left", "right", "middle"
+    labels = move_padding(LABELS, *places)
+    inputs = (
+        move_padding(SOURCE, "left", "middle", "right"),
+        move_padding(TARGET, *places),
+    )
+    for batch in (
         (inputs, labels),
         pack(inputs, labels, layout=model.packed_layout),
     ):
-        found = real_logits(model, *each)
-        np.testing.assert_allclose(found, np.tile(expected, (3, 1)), **near)
+        logits = real_logits(model, *batch)
+        np.testing.assert_allclose(
+            logits, np.tile(expected, (3, 1)), **tolerances
+        )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_steps_are_those_of_padding_on_the_right(variant, build):
     model, target = build(variant), np.tile(TARGET, (3, 1))
-    prefixes = model.start(model.encode(moved(SOURCE, *PLACES)), 2, 3)
+    prefixes = model.start(model.encode(move_padding(SOURCE, *PLACES)), 2, 3)
     for position in range(3):
         ids = np.repeat(target[:, position], 2)
         logits, prefixes = model.step(ids, position, prefixes)
-        expected, *others = np.split(np.asarray(logits), 3)
-        near = 4e-6 * np.abs(logits).max()
-        for found in others:
-            np.testing.assert_allclose(found, expected, rtol=0, atol=near)
+        expected, *other_logits = np.split(np.asarray(logits), 3)
+        tolerance = 4e-6 * np.abs(logits).max()
+        for actual in other_logits:
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance)

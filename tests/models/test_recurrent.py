@@ -55,10 +55,12 @@ def recurrent(model, source, target):
     n = model.config.hidden_dim
     h = table(model.source_embedding)[source]
     for layer in model.encoder:
-        there = gru(layer.forward_layer.cell, h, np.zeros(n))
-        back = gru(layer.backward_layer.cell, h[::-1], np.zeros(n))[::-1]
-        h = np.concatenate([there, back], axis=1)
-    starts = np.tanh(product(model.start_dense, back[0])).reshape(-1, n)
+        forward_states = gru(layer.forward_layer.cell, h, np.zeros(n))
+        backward_states = gru(layer.backward_layer.cell, h[::-1], np.zeros(n))
+        backward_states = backward_states[::-1]
+        h = np.concatenate([forward_states, backward_states], axis=1)
+    starts = np.tanh(product(model.start_dense, backward_states[0]))
+    starts = starts.reshape(-1, n)
     s = table(model.target_embedding)[target]
     for layer, start in zip(model.decoder, starts, strict=True):
         s = gru(layer.cell, s, start)
@@ -71,8 +73,8 @@ def recurrent(model, source, target):
         else:
             scores = product(model.key_dense, h) @ state
         weights.append(softmax(scores))
-        both = np.concatenate([weights[-1] @ h, state])
-        outputs.append(np.tanh(product(model.combined_dense, both)))
+        features = np.concatenate([weights[-1] @ h, state])
+        outputs.append(np.tanh(product(model.combined_dense, features)))
     if model.config.output_tying == "none":
         return dense(model.output_dense, np.array(outputs)), np.array(weights)
     return np.array(outputs) @ table(model.target_embedding).T, np.array(
@@ -83,16 +85,20 @@ def recurrent(model, source, target):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_it_is_its_equations(variant, ids):
     model, (source, target) = build(**VARIANTS[variant]), ids
-    found = np.array(model(ids))
+    logits = np.array(model(ids))
     weights = np.array(model.attention_weights(source, target)["cross"])
     assert weights.shape == (1, 2, 1, target.shape[1], source.shape[1])
     for number, (x, y) in enumerate(zip(source, target)):
         x, y = x[x != 0], y[y != 0]
-        expected, attended = recurrent(model, x, y)
-        np.testing.assert_allclose(found[number, : len(y)], expected, atol=1e-5)
-        of_pair = weights[0, number, 0, : len(y)]
-        np.testing.assert_allclose(of_pair[:, : len(x)], attended, atol=1e-5)
-        assert not of_pair[:, len(x) :].any()
+        expected, attention = recurrent(model, x, y)
+        np.testing.assert_allclose(
+            logits[number, : len(y)], expected, atol=1e-5
+        )
+        pair_weights = weights[0, number, 0, : len(y)]
+        np.testing.assert_allclose(
+            pair_weights[:, : len(x)], attention, atol=1e-5
+        )
+        assert not pair_weights[:, len(x) :].any()
 
 
 def test_multiply_adds_are_those_of_the_products():

@@ -13,7 +13,7 @@ from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.schedules import WarmupSchedule
 
-OTHERS = [
+OTHER_VARIANTS = [
     (
         "decoder-only",
         {"table": "learned", "norm_place": "after", "max_length": 6},
@@ -39,9 +39,9 @@ print(*names)
 
 
 @pytest.mark.long
-def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
+def test_models_come_back_in_a_fresh_process(make_model, ids, tmp_path):
     variants = {
-        name: tiny(preset, blocks=2, **overrides)
+        name: make_model(preset, blocks=2, **overrides)
         for name, (preset, overrides, training) in COMPARED.items()
         if not training
     }
@@ -60,23 +60,22 @@ def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     assert python(LOAD, tmp_path, *variants).split() == [*variants]
 
 
-@pytest.mark.parametrize("name, overrides", [*FAMILY.values(), *OTHERS])
-def test_every_variant_comes_back(name, overrides, tiny, ids, tmp_path):
-    model = tiny(name, blocks=2, **overrides)
+@pytest.mark.parametrize("name, overrides", [*FAMILY.values(), *OTHER_VARIANTS])
+def test_every_variant_comes_back(name, overrides, make_model, ids, tmp_path):
+    model = make_model(name, blocks=2, **overrides)
     model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    again.build(((None, None), (None, None)))  # once more, as for a summary
-    assert again.config == model.config
-    np.testing.assert_array_equal(again(ids), model(ids))
+    loaded_model = keras.saving.load_model(tmp_path / "model.keras")
+    # Once more, as for a summary.
+    loaded_model.build(((None, None), (None, None)))
+    assert loaded_model.config == model.config
+    np.testing.assert_array_equal(loaded_model(ids), model(ids))
 
 
 @pytest.mark.long
-def test_a_model_is_not_quantised_in_place_nor_within_another(tiny, ids):
-    model, given = (
-        tiny("repe"),
-        [keras.Input((None,), dtype="int32") for _ in range(2)],
-    )
-    outer = keras.Model(given, model(tuple(given)))
+def test_a_model_is_not_quantised_in_place_nor_within_another(make_model, ids):
+    model = make_model("repe")
+    inputs = [keras.Input((None,), dtype="int32") for _ in range(2)]
+    outer_model = keras.Model(inputs, model(tuple(inputs)))
     with pytest.raises(
         ValueError, match="'repe' to keep .*Received: quantize.'int8'"
     ):
@@ -85,16 +84,16 @@ def test_a_model_is_not_quantised_in_place_nor_within_another(tiny, ids):
         pytest.warns(UserWarning),
         pytest.raises(ValueError, match="'repe' to keep"),
     ):
-        outer.quantize("int8")
-        outer(list(ids))
+        outer_model.quantize("int8")
+        outer_model(list(ids))
 
 
-def test_weights_are_saved_where_older_files_have_them(tiny, tmp_path):
-    tiny("repe", blocks=2).save_weights(tmp_path / "model.weights.h5")
+def test_weights_are_saved_where_older_files_have_them(make_model, tmp_path):
+    make_model("repe", blocks=2).save_weights(tmp_path / "model.weights.h5")
     paths: list[str] = []
     with h5py.File(tmp_path / "model.weights.h5") as file:
         file.visit(paths.append)
-    found = {
+    saved_paths = {
         path.removesuffix("/vars/0")
         for path in paths
         if path.endswith("/vars/0")
@@ -106,17 +105,18 @@ def test_weights_are_saved_where_older_files_have_them(tiny, tmp_path):
     }
     attentions = {"encoder": ("self_attention",)}
     attentions["decoder"] = ("self_attention", "cross_attention")
-    in_blocks = {
-        f"{side}/blocks/{side}_block{number}/{path}"
-        for side, number in itertools.product(norms, ("", "_1"))
-        for path in (
-            *(f"{a}/{part}" for a in attentions[side] for part in attention),
+    block_paths = set()
+    for side, number in itertools.product(norms, ("", "_1")):
+        block = f"{side}/blocks/{side}_block{number}"
+        layers = [
             "feed_forward/hidden",
             "feed_forward/output_dense",
             "feed_forward_norm",
             *norms[side],
-        )
-    }
+        ]
+        for layer, dense in itertools.product(attentions[side], attention):
+            layers.append(f"{layer}/{dense}")
+        block_paths |= {f"{block}/{layer}" for layer in layers}
     embedding = "layers/token_and_position_embedding"
     tables = {f"{embedding}/embedding", f"{embedding}_1/embedding"}
-    assert found == in_blocks | tables | {"layers/dense"}
+    assert saved_paths == block_paths | tables | {"layers/dense"}

@@ -45,7 +45,7 @@ def test_the_big_transformer_is_that_of_its_source():
     assert (big.num_heads, big.key_dim, big.dropout) == (16, 64, 0.3)
 
 
-def kind_of(weight):
+def weight_kind(weight):
     if weight.name in ("gamma", "beta"):
         return "gains and shifts"
     if weight.name == "bias" and "/feed_forward/" not in weight.path:
@@ -57,99 +57,106 @@ def kind_of(weight):
     return "in the equations"
 
 
-def vocabularies_that_fit(*left_out):
+def vocabularies_that_fit(*kinds):
     """The sizes with which the paper's two counts come out, if there are any."""
-    per_piece, outside_tables = [], []
+    sizes_per_piece, fixed_sizes = [], []
     for name in ("repe", "baseline"):
         sizes = collections.Counter()
         for weight in models.build(name, 7765, 7010).weights:
-            if kind_of(weight) not in left_out:
+            if weight_kind(weight) not in kinds:
                 vocabulary = next(
-                    (n for n in weight.shape if n in (7765, 7010)), 1
+                    (size for size in weight.shape if size in (7765, 7010)), 1
                 )
                 sizes[vocabulary] += math.prod(weight.shape) // vocabulary
-        per_piece.append([sizes[7765], sizes[7010]])
-        outside_tables.append(sizes[1])
+        sizes_per_piece.append([sizes[7765], sizes[7010]])
+        fixed_sizes.append(sizes[1])
     counts = [PARAMETERS[name] for name in ("repe", "baseline")]
-    found = np.linalg.solve(per_piece, np.subtract(counts, outside_tables))
-    return found.round().tolist() if np.allclose(found, found.round()) else None
+    vocabularies = np.linalg.solve(
+        sizes_per_piece, np.subtract(counts, fixed_sizes)
+    )
+    sizes = vocabularies.round()
+    return sizes.tolist() if np.allclose(vocabularies, sizes) else None
 
 
 def test_the_papers_counts_need_biases_but_not_gains_and_shifts():
     """`docs/faithful.md` says so."""
-    norms, output, rest = (
-        "gains and shifts",
-        "output's bias",
-        "projections' biases",
-    )
+    norms, output = "gains and shifts", "output's bias"
+    projections = "projections' biases"
     assert vocabularies_that_fit() == [7765, 7010]
     assert vocabularies_that_fit(norms) == [7805, 7010]
-    for left_out in [output], [rest], [output, rest]:
-        assert vocabularies_that_fit(*left_out) is None
-        assert vocabularies_that_fit(*left_out, norms) is None
+    for kinds in [output], [projections], [output, projections]:
+        assert vocabularies_that_fit(*kinds) is None
+        assert vocabularies_that_fit(*kinds, norms) is None
 
 
 @pytest.mark.parametrize("variant", ALL)
-def test_equals_the_equations(variant, tiny, ids):
+def test_equals_the_equations(variant, make_model, ids):
     name, overrides = ALL[variant]
-    model = shaken(tiny(name, blocks=2, **overrides))
+    model = shaken(make_model(name, blocks=2, **overrides))
     y = logits(model, *ids)
-    near = 1e-5 * np.abs(y).max()
+    tolerance = 1e-5 * np.abs(y).max()
     kernel, bias = model.projection()
-    by_hand = np.asarray(model.states(ids)) @ kernel + (
+    product = np.asarray(model.states(ids)) @ kernel + (
         0 if bias is None else bias
     )
-    np.testing.assert_allclose(by_hand, y, rtol=0, atol=near)
+    np.testing.assert_allclose(product, y, rtol=0, atol=tolerance)
     weights = model.attention_weights(*ids)
     for row, (source, target) in enumerate(zip(*ids)):
-        seen = []
-        expected = oracle.transformer(model, source, target, seen)
-        kept = target != 0
+        attention_maps = []
+        expected = oracle.transformer(model, source, target, attention_maps)
+        is_real = target != 0
         np.testing.assert_allclose(
-            y[row][kept], expected[kept], rtol=0, atol=near
+            y[row][is_real], expected[is_real], rtol=0, atol=tolerance
         )
-        maps = {"encoder": seen[:2], "decoder": seen[2::2], "cross": seen[3::2]}
-        for kind, each in maps.items():
-            queries = source != 0 if kind == "encoder" else kept
-            found = np.asarray(weights[kind])[:, row][:, :, queries]
-            each = np.array(each)[:, :, queries]
-            np.testing.assert_allclose(found, each, rtol=0, atol=1e-5)
+        maps = {
+            "encoder": attention_maps[:2],
+            "decoder": attention_maps[2::2],
+            "cross": attention_maps[3::2],
+        }
+        for kind, expected_maps in maps.items():
+            queries = source != 0 if kind == "encoder" else is_real
+            actual_maps = np.asarray(weights[kind])[:, row][:, :, queries]
+            expected_maps = np.array(expected_maps)[:, :, queries]
+            np.testing.assert_allclose(
+                actual_maps, expected_maps, rtol=0, atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("variant", ALL)
-def test_who_sees_later_words(variant, tiny, ids):
+def test_who_sees_later_words(variant, make_model, ids):
     """The leak: the published decoder's statistics tell earlier positions of later
     words. The baseline and prefix statistics are causal."""
-    source, target = (np.repeat(each[:1], 4, axis=0) for each in ids)
+    source, target = (np.repeat(side[:1], 4, axis=0) for side in ids)
     name, overrides = ALL[variant]
-    model, positions = tiny(name, blocks=2, **overrides), (1, 3, 4)
+    model, positions = make_model(name, blocks=2, **overrides), (1, 3, 4)
     target[[1, 2, 3], positions] = 9
-    unchanged, *changed = logits(model, source, target)
-    for position, after in zip(positions, changed):
-        before, after = unchanged[:position], after[:position]
+    unchanged_logits, *changed_logits = logits(model, source, target)
+    for position, new_logits in zip(positions, changed_logits):
+        old_logits = unchanged_logits[:position]
+        new_logits = new_logits[:position]
         if sees_ahead(variant):
-            assert np.abs(before - after).max() > 1e-4
+            assert np.abs(old_logits - new_logits).max() > 1e-4
         else:
-            np.testing.assert_allclose(before, after, atol=1e-6)
+            np.testing.assert_allclose(old_logits, new_logits, atol=1e-6)
     assert model.looks_ahead == sees_ahead(variant)
 
 
-def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
+def test_values_are_dropped_out_once_for_all_blocks(make_model, ids):
     source, _ = ids
-    model = tiny("repe", blocks=2, dropout=0.5, dropout_places=["values"])
+    model = make_model("repe", blocks=2, dropout=0.5, dropout_places=["values"])
     seed = model.source_embedding.token_dropout_layer.seed_generator.state
-    before = np.array(seed)
+    old_seed = np.array(seed)
     mask = padding_mask(source)
-    usual, states = map(np.asarray, model.source_embedding(source, mask))
-    tokens, found = map(
+    plain_tokens, states = map(np.asarray, model.source_embedding(source, mask))
+    tokens, other_states = map(
         np.asarray, model.source_embedding(source, mask, training=True)
     )
-    np.testing.assert_array_equal(found, states)
+    np.testing.assert_array_equal(other_states, states)
     assert 0.3 < np.mean(tokens == 0) < 0.7
     np.testing.assert_allclose(
-        tokens, np.where(tokens == 0, 0, 2 * usual), atol=1e-6
+        tokens, np.where(tokens == 0, 0, 2 * plain_tokens), atol=1e-6
     )
-    seed.assign(before)
+    seed.assign(old_seed)
     memory = model.encode(source, training=True)
     np.testing.assert_array_equal(
         memory.tokens, tokens
@@ -162,17 +169,19 @@ def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
 @pytest.mark.parametrize(
     "variant", ["repe", "baseline", "tied, one table", "repe, causal"]
 )
-def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
+def test_half_precision_is_near_full_precision(
+    variant, policy, make_model, ids
+):
     name, overrides = ALL[variant]
-    expected = logits(tiny(name, blocks=2, **overrides), *ids)
+    expected = logits(make_model(name, blocks=2, **overrides), *ids)
     keras.config.set_dtype_policy(policy)
     try:
-        half = tiny(name, blocks=2, **overrides)
+        half_model = make_model(name, blocks=2, **overrides)
     finally:
         keras.config.set_dtype_policy("float32")
-    found = np.asarray(half(ids), dtype="float32")
+    outputs = np.asarray(half_model(ids), dtype="float32")
     np.testing.assert_allclose(
-        found, expected, atol=0.05 * np.abs(expected).max()
+        outputs, expected, atol=0.05 * np.abs(expected).max()
     )
 
 
@@ -225,15 +234,15 @@ def test_impossible_models_are_refused_with_the_reason(name, settings, message):
         models.build(name, 9, 8, **settings)
 
 
-def test_fit_traces_its_step_once(tiny, ids, monkeypatch):
+def test_fit_traces_its_step_once(make_model, ids, monkeypatch):
     from reprt.losses import MaskedCrossentropy
 
-    traced = []
-    model = tiny("repe")
+    traces = []
+    model = make_model("repe")
     step = model.train_step
     monkeypatch.setattr(
-        model, "train_step", lambda data: traced.append(1) or step(data)
+        model, "train_step", lambda data: traces.append(1) or step(data)
     )
     model.compile("adam", MaskedCrossentropy())
     model.fit(ids, ids[1], epochs=2, verbose=0)
-    assert len(traced) == 1
+    assert len(traces) == 1

@@ -14,7 +14,7 @@ from reprt.losses import MaskedCrossentropy
 from reprt.models import build
 
 LISTS = [[2, 5, 3], [2, 3]]
-UNEQUAL = [LISTS, tf.ragged.constant(LISTS, dtype="int32")]
+UNEQUAL_ROWS = [LISTS, tf.ragged.constant(LISTS, dtype="int32")]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def model():
     return model
 
 
-WAYS = {
+CALLS = {
     "call": lambda model, source, target, labels: model((source, target)),
     "predict": lambda model, source, target, labels: model.predict(
         (source, target)
@@ -46,33 +46,33 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("ids", UNEQUAL, ids=["lists", "ragged"])
-@pytest.mark.parametrize("way", WAYS)
-def test_rows_of_unequal_lengths_are_told_and_how_to_pad_them(way, ids, model):
+@pytest.mark.parametrize("ids", UNEQUAL_ROWS, ids=["lists", "ragged"])
+@pytest.mark.parametrize("call", CALLS)
+def test_rows_of_unequal_lengths_are_told_and_how_to_pad_them(call, ids, model):
     with pytest.raises(ValueError, match="unequal lengths.*to_tensor"):
-        WAYS[way](model, ids, ids, ids)
+        CALLS[call](model, ids, ids, ids)
 
 
 def test_labels_of_unequal_lengths_are_told():
     with pytest.raises(ValueError, match="unequal lengths.*to_tensor"):
-        MaskedCrossentropy()(UNEQUAL[1], np.zeros((2, 3, 10)))
+        MaskedCrossentropy()(UNEQUAL_ROWS[1], np.zeros((2, 3, 10)))
 
 
 def test_nested_lists_of_equal_lengths_are_ids(model):
-    found = model((SOURCE.tolist(), TARGET.tolist()))
-    np.testing.assert_allclose(found, model((SOURCE, TARGET)), atol=1e-6)
+    logits = model((SOURCE.tolist(), TARGET.tolist()))
+    np.testing.assert_allclose(logits, model((SOURCE, TARGET)), atol=1e-6)
 
 
 @pytest.mark.parametrize("number", [10, -1])
 @pytest.mark.parametrize(
-    "way", ["call", "predict", "fit", "evaluate", "search"]
+    "call", ["call", "predict", "fit", "evaluate", "search"]
 )
-def test_an_id_beyond_the_vocabulary_is_told_with_its_size(way, number, model):
+def test_an_id_beyond_the_vocabulary_is_told_with_its_size(call, number, model):
     source = np.where(SOURCE == 9, number, SOURCE)
     with pytest.raises(
         ValueError, match=f"vocabulary has 10. Received: {number}."
     ):
-        WAYS[way](model, source, TARGET, LABELS)
+        CALLS[call](model, source, TARGET, LABELS)
 
 
 def test_labels_beyond_the_vocabulary_are_told_and_those_below_0_are_padding(
@@ -80,9 +80,10 @@ def test_labels_beyond_the_vocabulary_are_told_and_those_below_0_are_padding(
 ):
     with pytest.raises(ValueError, match="`labels` .*has 10. Received: 13."):
         model.evaluate((SOURCE, TARGET), LABELS + 5)
-    padded = np.where(LABELS == 0, -100, LABELS)
+    padded_labels = np.where(LABELS == 0, -100, LABELS)
     losses = [
-        model.evaluate((SOURCE, TARGET), y, verbose=0) for y in (LABELS, padded)
+        model.evaluate((SOURCE, TARGET), labels, verbose=0)
+        for labels in (LABELS, padded_labels)
     ]
     assert losses[0] == pytest.approx(losses[1])
 

@@ -18,7 +18,7 @@ def random_model(seed):
 
 
 @pytest.fixture
-def kept(tmp_path):
+def models_folder(tmp_path):
     """The folder of three models of random weights."""
     for step in STEPS:
         keep_model(
@@ -31,39 +31,46 @@ def names(steps):
     return [f"step-{step:08d}.keras" for step in steps]
 
 
-def assert_mean(found, others):
-    for mean, *each in zip(found, *others, strict=True):
-        wanted = np.mean(np.asarray(each, "float64"), axis=0).astype("float32")
-        np.testing.assert_array_equal(mean, wanted)
+def assert_mean(means, model_weights):
+    for mean, *weights in zip(means, *model_weights, strict=True):
+        expected = np.mean(np.asarray(weights, "float64"), axis=0)
+        np.testing.assert_array_equal(mean, expected.astype("float32"))
 
 
 def weights(path):
     return keras.saving.load_model(path).get_weights()
 
 
-def test_models_of_an_epoch_that_does_not_count_are_left_out(kept):
+def test_models_of_an_epoch_that_does_not_count_are_left_out(models_folder):
     model = random_model(9)
-    assert average_last(kept, model, step=5, most=2) == names(STEPS[:2])
-    assert_mean(
-        model.get_weights(), [weights(kept / each) for each in names((2, 4))]
+    assert average_last(models_folder, model, step=5, most=2) == names(
+        STEPS[:2]
     )
-    before = model.get_weights()
-    assert average_last(kept, model, step=1, most=2) == []
-    assert_same(model.get_weights(), before)
+    assert_mean(
+        model.get_weights(),
+        [weights(models_folder / name) for name in names((2, 4))],
+    )
+    old_weights = model.get_weights()
+    assert average_last(models_folder, model, step=1, most=2) == []
+    assert_same(model.get_weights(), old_weights)
 
 
 def test_models_of_later_steps_go_where_a_training_begins_again_before_them(
-    kept,
+    models_folder,
 ):
-    keep_model(kept, random_model(3), 3, most=2, steps_of_epochs=0)
-    assert sorted(path.name for path in kept.iterdir()) == names((2, 3))
+    keep_model(models_folder, random_model(3), 3, most=2, steps_of_epochs=0)
+    assert sorted(path.name for path in models_folder.iterdir()) == names(
+        (2, 3)
+    )
 
 
 def test_an_epoch_that_may_not_count_drives_none_out_of_the_last_that_does(
-    kept,
+    models_folder,
 ):
-    keep_model(kept, random_model(8), 8, most=2, steps_of_epochs=4)
-    assert average_last(kept, random_model(9), step=4, most=2) == names((2, 4))
+    keep_model(models_folder, random_model(8), 8, most=2, steps_of_epochs=4)
+    assert average_last(
+        models_folder, random_model(9), step=4, most=2
+    ) == names((2, 4))
 
 
 @pytest.mark.long
@@ -73,45 +80,47 @@ def test_the_mean_survives_interruptions(
 ):
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
-    asked = ["--only", "baseline", "--set", "training.average=2"]
-    asked += ["--set", "training.keep_every=2", "--set", "batching.size=16"]
+    options = ["--only", "baseline", "--set", "training.average=2"]
+    options += ["--set", "training.keep_every=2", "--set", "batching.size=16"]
 
     def train(name):
         searches = f"training.bleu={'true' if name == 'alone' else 'false'}"
         out = ["--set", searches, "--out", str(tmp_path / name)]
         run = tiny_run.trained(base)
-        return main(["train", *tiny_run.arguments(run, *asked, *out)])
+        return main(["train", *tiny_run.arguments(run, *options, *out)])
 
-    def killed_in_the_second_epoch(folder, model, step, **others):
-        keep_model(folder, model, step, **others)
+    def interrupt_second_epoch(folder, model, step, **keywords):
+        keep_model(folder, model, step, **keywords)
         if step == 4:
             raise KeyboardInterrupt
 
-    def killed_at_the_end(*_):
+    def interrupt_at_the_end(*_):
         raise KeyboardInterrupt
 
     assert train("alone") == 0
     # At the end, the model is already the mean.
-    for place, replacement in (
-        ("reprt.training.trainer.keep_model", killed_in_the_second_epoch),
-        ("reprt_lab.folder.RunFolder.write_metrics", killed_at_the_end),
+    for attribute, replacement in (
+        ("reprt.training.trainer.keep_model", interrupt_second_epoch),
+        ("reprt_lab.folder.RunFolder.write_metrics", interrupt_at_the_end),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(place, replacement)
+            patch.setattr(attribute, replacement)
             assert train("killed") == 130
     assert train("killed") == 0
 
-    alone, killed = (
-        RunFolder(tmp_path / n / "baseline") for n in ("alone", "killed")
+    reference_run, killed_run = (
+        RunFolder(tmp_path / name / "baseline") for name in ("alone", "killed")
     )
-    assert losses(killed) == losses(alone)
-    assert_same(weights(killed.model), weights(alone.model))
-    for each in (alone, killed):
-        models = [each.path / "models" / name for name in names((4, 6))]
-        assert_mean(weights(each.model), map(weights, models))
-        assert each.metrics().averaged_models == names((4, 6))
+    assert losses(killed_run) == losses(reference_run)
+    assert_same(weights(killed_run.model), weights(reference_run.model))
+    for run in (reference_run, killed_run):
+        models = [run.path / "models" / name for name in names((4, 6))]
+        assert_mean(weights(run.model), map(weights, models))
+        assert run.metrics().averaged_models == names((4, 6))
     # What is reported is the mean's, which does not look ahead.
-    metrics = alone.metrics()
-    found = metrics.val_loss_per_token
-    assert found == pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
-    assert found != pytest.approx(alone.log()[-1]["val_loss_per_token"], 1e-4)
+    metrics = reference_run.metrics()
+    loss = metrics.val_loss_per_token
+    assert loss == pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
+    assert loss != pytest.approx(
+        reference_run.log()[-1]["val_loss_per_token"], 1e-4
+    )

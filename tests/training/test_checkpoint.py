@@ -30,7 +30,9 @@ def variables(scale=1):
 
 
 def contents(variables):
-    return {name: each.numpy().tolist() for name, each in variables.items()}
+    return {
+        name: variable.numpy().tolist() for name, variable in variables.items()
+    }
 
 
 def names(folder):
@@ -49,29 +51,32 @@ def test_variables_of_both_sides_have_names_of_their_own(position):
     model = build("repe-causal", 9, 9, position=position, **TINY)
     adam = keras.optimizers.Adam()
     adam.build(model.trainable_variables)
-    found = variables_by_path(model, adam)
-    assert len(found) == len(model.variables) + len(adam.variables)
+    paths = variables_by_path(model, adam)
+    assert len(paths) == len(model.variables) + len(adam.variables)
 
 
 def test_what_was_saved_is_restored_bit_for_bit(tmp_path):
     seed = np.array([7, 2**40])
-    saved = {"kernel": keras.Variable(np.array([0.1, 1e-38], "float32"))}
-    saved["seed"] = keras.Variable(seed, dtype="int64")
-    assert restore_checkpoint(tmp_path / "none", saved) is None
-    save_checkpoint(tmp_path, 3, saved, {"epoch": 1, "é": None})
+    variables = {"kernel": keras.Variable(np.array([0.1, 1e-38], "float32"))}
+    variables["seed"] = keras.Variable(seed, dtype="int64")
+    assert restore_checkpoint(tmp_path / "none", variables) is None
+    save_checkpoint(tmp_path, 3, variables, {"epoch": 1, "é": None})
     # In another order, as after a change of the code that makes them.
-    others = {"seed": keras.Variable(0 * seed, dtype="int64")}
-    others["kernel"] = keras.Variable(np.zeros(2, "float32"))
-    assert restore_checkpoint(tmp_path, others) == {"epoch": 1, "é": None}
-    assert contents(others) == contents(saved)
+    other_variables = {"seed": keras.Variable(0 * seed, dtype="int64")}
+    other_variables["kernel"] = keras.Variable(np.zeros(2, "float32"))
+    assert restore_checkpoint(tmp_path, other_variables) == {
+        "epoch": 1,
+        "é": None,
+    }
+    assert contents(other_variables) == contents(variables)
 
 
 def test_the_last_two_are_kept_and_the_newest_is_used(folder):
     save_checkpoint(folder, 11, variables(3), {"step": 11})
     assert names(folder) == ["step-00000002.npz", "step-00000011.npz"]
-    present = variables()
-    assert restore_checkpoint(folder, present) == {"step": 11}
-    assert contents(present) == contents(variables(3))
+    targets = variables()
+    assert restore_checkpoint(folder, targets) == {"step": 11}
+    assert contents(targets) == contents(variables(3))
 
 
 @pytest.mark.parametrize(
@@ -80,11 +85,11 @@ def test_the_last_two_are_kept_and_the_newest_is_used(folder):
 def test_what_cannot_be_written_leaves_the_last_checkpoint(
     folder, monkeypatch, error
 ):
-    def stopped(file, **arrays):
+    def fail_midway(file, **arrays):
         file.write(b"half of it")
         raise error
 
-    monkeypatch.setattr("numpy.savez", stopped)
+    monkeypatch.setattr("numpy.savez", fail_midway)
     with pytest.raises(error if isinstance(error, type) else type(error)):
         save_checkpoint(folder, 3, variables(), {"step": 3})
     monkeypatch.undo()
@@ -95,7 +100,7 @@ def test_what_cannot_be_written_leaves_the_last_checkpoint(
 
 
 @pytest.fixture
-def newest(folder):
+def newest_checkpoint(folder):
     return folder / "step-00000002.npz"
 
 
@@ -108,8 +113,11 @@ def npy(array):
 
 def archive(path, compression=zipfile.ZIP_STORED, **members):
     """Writes the members of a good checkpoint, some of them changed or left out."""
-    usual = {**WEIGHTS, "state": np.array(json.dumps(STATE))}
-    members = {**{name: npy(value) for name, value in usual.items()}, **members}
+    arrays = {**WEIGHTS, "state": np.array(json.dumps(STATE))}
+    members = {
+        **{name: npy(value) for name, value in arrays.items()},
+        **members,
+    }
     with zipfile.ZipFile(path, "w", compression) as file:
         for name, content in members.items():
             if content is not None:
@@ -133,37 +141,47 @@ def archive(path, compression=zipfile.ZIP_STORED, **members):
         ),
     ],
 )
-def test_what_is_no_checkpoint_is_named(folder, newest, members, message):
-    archive(newest, **members)
-    present = variables(scale=2)
+def test_what_is_no_checkpoint_is_named(
+    folder, newest_checkpoint, members, message
+):
+    archive(newest_checkpoint, **members)
+    targets = variables(scale=2)
     with pytest.raises(ValueError) as error:
-        restore_checkpoint(folder, present)
-    assert message in str(error.value) and str(newest) in str(error.value)
-    assert contents(present) == contents(variables(scale=2))
+        restore_checkpoint(folder, targets)
+    assert message in str(error.value)
+    assert str(newest_checkpoint) in str(error.value)
+    assert contents(targets) == contents(variables(scale=2))
 
 
-def flipped(content):
+def flip_bit(content):
     return content[:200] + bytes([content[200] ^ 1]) + content[201:]
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda all: all[: len(all) // 2], flipped, lambda all: b""]
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        flip_bit,
+        lambda content: b"",
+    ],
 )
-def test_a_damaged_checkpoint_is_named_and_stays(folder, newest, damage):
-    newest.write_bytes(damage(newest.read_bytes()))
-    damaged = newest.read_bytes()
+def test_a_damaged_checkpoint_is_named_and_stays(
+    folder, newest_checkpoint, damage
+):
+    newest_checkpoint.write_bytes(damage(newest_checkpoint.read_bytes()))
+    content = newest_checkpoint.read_bytes()
     with pytest.raises(
         ValueError, match="damaged.*step-00000001.npz would be u"
     ):
         restore_checkpoint(folder, variables())
-    assert newest.read_bytes() == damaged
+    assert newest_checkpoint.read_bytes() == content
     # The message advises to delete it.
-    newest.unlink()
+    newest_checkpoint.unlink()
     assert restore_checkpoint(folder, variables()) == STATE
 
 
-def test_integers_of_another_backend_are_taken(folder, newest):
-    archive(newest, seed=npy(np.uint32(7)))
-    present = variables(scale=0)
-    assert restore_checkpoint(folder, present) == STATE
-    assert present["seed"].numpy() == 7
+def test_integers_of_another_backend_are_taken(folder, newest_checkpoint):
+    archive(newest_checkpoint, seed=npy(np.uint32(7)))
+    targets = variables(scale=0)
+    assert restore_checkpoint(folder, targets) == STATE
+    assert targets["seed"].numpy() == 7

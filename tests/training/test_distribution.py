@@ -36,8 +36,8 @@ sys.path[:0] = sys.argv[2:]
 import tensorflow as tf
 
 (cpu,) = tf.config.list_physical_devices("CPU")
-logical = [tf.config.LogicalDeviceConfiguration()] * 2
-tf.config.set_logical_device_configuration(cpu, logical)
+devices = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, devices)
 
 import test_distribution as test
 from tiny import VOCABULARY
@@ -59,7 +59,7 @@ test.overflow(folder, text)
 # Of 33 pairs, this leaves 17 and 16, of the first of which a second replica has 8.
 # Batches of 16 leave 16, 16 and 1, which leaves nothing for it.
 BATCH = 17
-OF_16 = {"repe", "clipped"}
+SIZE_16_NAMES = {"repe", "clipped"}
 
 
 def write(folder, name, model, results):
@@ -69,7 +69,7 @@ def write(folder, name, model, results):
 
 def train(folder, name, text, parts=1):
     preset, model, changes = COMPARED[name]
-    size = 16 if name in OF_16 else BATCH
+    size = 16 if name in SIZE_16_NAMES else BATCH
     run = settings(
         preset,
         {"dropout": 0.0, **model},
@@ -78,29 +78,30 @@ def train(folder, name, text, parts=1):
         **changes,
     )
     # None is beside it on other vocabularies.
-    one = make_trainer(folder / name / "run", run, text)
+    trainer = make_trainer(folder / name / "run", run, text)
     # The value of test_trainer.py, which says why.
-    one._optimizer.epsilon = 1e-2
-    one.train_epoch()
-    devices = one.folder.manifest().starts[0].devices
-    write(folder, name, one.model, {**one.folder.log()[0], "devices": devices})
+    trainer._optimizer.epsilon = 1e-2
+    trainer.train_epoch()
+    devices = trainer.folder.manifest().starts[0].devices
+    row = {**trainer.folder.log()[0], "devices": devices}
+    write(folder, name, trainer.model, row)
 
 
 def drop_and_resume(folder, text):
     """Two epochs, and the second of them again from the checkpoint of the first."""
     run = settings("baseline", batching={"size": BATCH})
-    one = make_trainer(folder / "runs" / "dropout", run, text)
-    one.train_epoch()
-    one.train_epoch()
-    write(folder, "whole", one.model, {})
-    max(one.folder.checkpoints.iterdir()).unlink()
-    saved = restore_checkpoint(one.folder.checkpoints, one._variables)
-    one.state = State.read(saved)
-    one.train_epoch()
-    write(folder, "resumed", one.model, {})
+    trainer = make_trainer(folder / "runs" / "dropout", run, text)
+    trainer.train_epoch()
+    trainer.train_epoch()
+    write(folder, "whole", trainer.model, {})
+    max(trainer.folder.checkpoints.iterdir()).unlink()
+    state = restore_checkpoint(trainer.folder.checkpoints, trainer._variables)
+    trainer.state = State.read(state)
+    trainer.train_epoch()
+    write(folder, "resumed", trainer.model, {})
 
 
-class SecondOverflows(Objective):
+class OverflowingObjective(Objective):
     """Gradients of one replica that are not finite, though its loss is."""
 
     def loss(self, inputs, labels, step, counts):
@@ -112,21 +113,21 @@ class SecondOverflows(Objective):
 def overflow(folder, text):
     """A step in float16, of which the second replica has no finite gradients."""
     size = {"size": BATCH}
-    half = {
+    float16 = {
         "precision": "mixed_float16",
         "optimizer": {"loss_scaling": "dynamic"},
     }
-    run = settings("baseline", batching=size, **half)
-    one = make_trainer(folder / "runs" / "half", run, text)
-    one._backend.train(next(iter(one._training_batches())))
-    write(folder, "finite", one.model, {})
-    one._backend._objective = SecondOverflows(one.model)
-    one._backend.train(next(iter(one._training_batches())))
-    scale = float(one._optimizer.dynamic_scale.numpy())
-    write(folder, "overflown", one.model, {"scale": scale})
+    run = settings("baseline", batching=size, **float16)
+    trainer = make_trainer(folder / "runs" / "half", run, text)
+    trainer._backend.train(next(iter(trainer._training_batches())))
+    write(folder, "finite", trainer.model, {})
+    trainer._backend._objective = OverflowingObjective(trainer.model)
+    trainer._backend.train(next(iter(trainer._training_batches())))
+    scale = float(trainer._optimizer.dynamic_scale.numpy())
+    write(folder, "overflown", trainer.model, {"scale": scale})
 
 
-class Users(Transformer):
+class UsersModel(Transformer):
     """A user's own, with inputs of its own."""
 
     def call(self, inputs, training=None):
@@ -153,71 +154,76 @@ def fit(folder):
         "fit": history["loss"],
         "evaluate": model.evaluate(dataset, verbose=0),
     }
-    shared = packed(dataset, strategy=mirrored_strategy())
-    results["packed"] = model.evaluate(shared, verbose=0)
+    shared_dataset = packed(dataset, strategy=mirrored_strategy())
+    results["packed"] = model.evaluate(shared_dataset, verbose=0)
     # The same weights, without a strategy.
-    plain = Transformer(20, 20, config)
-    plain.build()
-    plain.set_weights(model.get_weights())
-    results["right"] = float(MaskedCrossentropy()(data[1], plain(data[0])))
-    model.fit(shared, epochs=2, shuffle=False, verbose=0)
+    reference = Transformer(20, 20, config)
+    reference.build()
+    reference.set_weights(model.get_weights())
+    results["right"] = float(MaskedCrossentropy()(data[1], reference(data[0])))
+    model.fit(shared_dataset, epochs=2, shuffle=False, verbose=0)
     write(folder, "fit", model, results)
     # Another loss takes other labels.
     with mirrored_strategy().scope():
         model.compile(
             "sgd", keras.losses.CategoricalCrossentropy(from_logits=True)
         )
-        users = Users(20, 20, config)
-        users.compile("sgd", MaskedCrossentropy())
+        users_model = UsersModel(20, 20, config)
+        users_model.compile("sgd", MaskedCrossentropy())
     model.fit(data[0], keras.ops.one_hot(data[1], 20), verbose=0)
-    users.fit((*data[0], data[1]), data[1], verbose=0)
+    users_model.fit((*data[0], data[1]), data[1], verbose=0)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, text):
     """What one and two replicas make of the same work."""
-    one, two = (
+    folder_of_one, folder_of_two = (
         tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2)
     )
     # The other process reads the vocabularies from this cache.
-    encode(text.corpus, VOCABULARY, 24, two / "cache")
-    here = pathlib.Path(__file__).parent
-    arguments = [str(two), str(here), str(here.parent)]
+    encode(text.corpus, VOCABULARY, 24, folder_of_two / "cache")
+    tests_folder = pathlib.Path(__file__).parent
+    paths = folder_of_two, tests_folder, tests_folder.parent
+    arguments = [str(path) for path in paths]
     process = subprocess.Popen([sys.executable, "-c", TWO_REPLICAS, *arguments])
     tf.config.run_functions_eagerly(True)
     try:
         for name in COMPARED:
-            train(one, name, text)
-        fit(one)
+            train(folder_of_one, name, text)
+        fit(folder_of_one)
     finally:
         tf.config.run_functions_eagerly(False)
         assert process.wait() == 0
-    return {1: one, 2: two}
+    return {1: folder_of_one, 2: folder_of_two}
 
 
 def results(folder, name):
     return json.loads((folder / f"{name}.json").read_text())
 
 
-def assert_same(this, that, tolerance=0.0):
-    with np.load(this) as one, np.load(that) as other:
-        assert one.files == other.files and len(one.files) > 10
-        for name in one.files:
+def assert_same(path, other_path, tolerance=0.0):
+    with np.load(path) as arrays, np.load(other_path) as other_arrays:
+        assert arrays.files == other_arrays.files and len(arrays.files) > 10
+        for name in arrays.files:
             np.testing.assert_allclose(
-                one[name], other[name], rtol=0, atol=tolerance
+                arrays[name], other_arrays[name], rtol=0, atol=tolerance
             )
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_two_replicas_give_the_weights_and_losses_of_one(runs, name):
     assert_same(runs[1] / f"{name}.npz", runs[2] / f"{name}.npz", 1e-5)
-    one, two = (results(runs[number], name) for number in (1, 2))
-    assert (len(one["devices"]), len(two["devices"])) == (1, 2)
+    single_row, mirrored_row = (
+        results(runs[number], name) for number in (1, 2)
+    )
+    assert (len(single_row["devices"]), len(mirrored_row["devices"])) == (1, 2)
     # Where training takes its batches in parts, those of the validation are smaller.
-    other = {"devices"} | ({"val_loss"} if name == "clipped" else set())
-    for column in one.keys() - other:
+    exceptions = {"devices"} | ({"val_loss"} if name == "clipped" else set())
+    for column in single_row.keys() - exceptions:
         if "seconds" not in column:
-            assert two[column] == pytest.approx(one[column], abs=1e-5), column
+            assert mirrored_row[column] == pytest.approx(
+                single_row[column], abs=1e-5
+            ), column
 
 
 def test_two_replicas_resume_their_dropout_exactly(runs):
@@ -231,8 +237,12 @@ def test_no_replica_makes_an_update_where_one_has_no_finite_gradients(runs):
 
 def test_fit_under_a_strategy_gives_the_weights_and_the_loss_of_one(runs):
     assert_same(runs[1] / "fit.npz", runs[2] / "fit.npz", 1e-5)
-    one, two = (results(runs[number], "fit") for number in (1, 2))
-    assert two["fit"] == pytest.approx(one["fit"], abs=1e-5)
-    for each in (one, two):
-        assert each["evaluate"] == pytest.approx(each["right"], abs=1e-5)
-        assert each["packed"] == pytest.approx(each["right"], abs=1e-5)
+    single_results, mirrored_results = (
+        results(runs[number], "fit") for number in (1, 2)
+    )
+    assert mirrored_results["fit"] == pytest.approx(
+        single_results["fit"], abs=1e-5
+    )
+    for numbers in (single_results, mirrored_results):
+        assert numbers["evaluate"] == pytest.approx(numbers["right"], abs=1e-5)
+        assert numbers["packed"] == pytest.approx(numbers["right"], abs=1e-5)

@@ -18,7 +18,7 @@ from reprt.training.backend import Backend
 from reprt_lab.folder import RunFolder
 from reprt_lab.records import Metrics
 
-CHANGING = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
+FILE_EVENTS = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
 
 
 class Watch:
@@ -32,7 +32,7 @@ class Watch:
     def _hear(self, event, arguments):
         opening = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         call = self.call
-        if call and (opening or event in CHANGING):
+        if call and (opening or event in FILE_EVENTS):
             # What the call itself does is not watched.
             self.call = None
             call()
@@ -67,7 +67,7 @@ class Arithmetic(Backend):
         return len(rows), float(rows.sum()), len(rows), 0
 
 
-def small(*sizes, **keywords):
+def make_small_model(*sizes, **keywords):
     dense, dropout = keras.layers.Dense(1), keras.layers.Dropout(0.1)
     model = keras.Sequential(
         [keras.layers.Input((2,)), dense, dropout], name="small"
@@ -81,17 +81,17 @@ def train(folder, settings, text):
     # Names begin anew, as in a process of its own.
     keras.backend.clear_session()
     run = RunFolder(folder / "repe")
-    with run.claim() as mine:
-        assert mine
+    with run.claim() as claim:
+        assert claim
         run.open(settings, text)
         training = trainer.Trainer(settings, text, run, tiny.Lines())
         training.write_start()
         tiny.to_the_end(training)
-        found = {"parameters": 3, "epochs": 1, "finished": "now"}
-        run.write_metrics(Metrics.read(found, "metrics"))
+        metrics = {"parameters": 3, "epochs": 1, "finished": "now"}
+        run.write_metrics(Metrics.read(metrics, "metrics"))
 
 
-def put(contents, folder):
+def write_contents(contents, folder):
     for path, content in sorted(contents.items()):
         if content is None:
             (folder / path).mkdir()
@@ -99,76 +99,78 @@ def put(contents, folder):
             (folder / path).write_bytes(content)
 
 
-def timeless(folder):
+def timeless_contents(folder):
     """What a training leaves, without times and how often it was started."""
 
-    def plain(table):
+    def without_seconds(table):
         return {
-            name: each for name, each in table.items() if "seconds" not in name
+            name: value
+            for name, value in table.items()
+            if "seconds" not in name
         }
 
-    found = {
+    contents = {
         path: content
         for path, content in tiny.contents(folder).items()
         if not any(is_unfinished(Path(part)) for part in path.parts)
     }
-    for path, content in found.items():
+    for path, content in contents.items():
         if path.suffix == ".npz":
-            with np.load(io.BytesIO(content)) as saved:
-                found[path] = {
-                    name: saved[name].tolist() for name in saved.files
+            with np.load(io.BytesIO(content)) as archive:
+                contents[path] = {
+                    name: archive[name].tolist() for name in archive.files
                 }
-            state = plain(json.loads(found[path]["state"]))
-            found[path]["state"] = {
+            state = without_seconds(json.loads(contents[path]["state"]))
+            contents[path]["state"] = {
                 **state,
-                "rows": list(map(plain, state["rows"])),
+                "rows": list(map(without_seconds, state["rows"])),
             }
         elif path.suffix == ".keras":
-            with zipfile.ZipFile(io.BytesIO(content)) as saved:
-                found[path] = saved.read("model.weights.h5")
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                contents[path] = archive.read("model.weights.h5")
         elif path.suffix == ".csv":
             run = RunFolder(folder / path.parent)
-            found[path] = list(map(plain, run.log(path.name)))
+            contents[path] = list(map(without_seconds, run.log(path.name)))
         elif path.name == "manifest.json":
-            found[path] = {**json.loads(content), "starts": None}
-    return found
+            contents[path] = {**json.loads(content), "starts": None}
+    return contents
 
 
 @pytest.mark.long
 def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
-    real = os.fsync
+    original_fsync = os.fsync
 
     def fsync(file):
         # Python itself reports no fsync.
         sys.audit("os.fsync", file)
-        real(file)
+        original_fsync(file)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(trainer, "backend", Arithmetic)
-    monkeypatch.setattr(trainer, "make", small)
+    monkeypatch.setattr(trainer, "make", make_small_model)
     # An epoch has two steps.
     # It ends at the third of four steps, for no loss is lower than the first.
-    early = {"validate_every": 1, "patience": 2}
+    stopping = {"validate_every": 1, "patience": 2}
     settings = tiny.settings(
-        checkpoint_minutes=0, batching={"size": 32}, **early
+        checkpoint_minutes=0, batching={"size": 32}, **stopping
     )
-    alone, left = tmp_path / "alone", []
-    alone.mkdir()
+    reference, states = tmp_path / "alone", []
+    reference.mkdir()
 
-    def keep():
+    def record_state():
         """A kill leaves what is on the disk; nothing that would clean up runs."""
-        found = tiny.contents(alone)
-        if found not in left:
-            left.append(found)
+        contents = tiny.contents(reference)
+        if contents not in states:
+            states.append(contents)
 
-    watch.call = keep
-    train(alone, settings, text)
+    watch.call = record_state
+    train(reference, settings, text)
     watch.call = None
-    expected = timeless(alone)
-    assert len(left) > 40 and len(tiny.contents(alone)) == len(expected)
-    for number, state in enumerate(left):
-        killed = tmp_path / f"killed-{number}"
-        killed.mkdir()
-        put(state, killed)
-        train(killed, settings, text)
-        assert timeless(killed) == expected, sorted(map(str, state))
+    expected = timeless_contents(reference)
+    assert len(states) > 40 and len(tiny.contents(reference)) == len(expected)
+    for number, state in enumerate(states):
+        folder = tmp_path / f"killed-{number}"
+        folder.mkdir()
+        write_contents(state, folder)
+        train(folder, settings, text)
+        assert timeless_contents(folder) == expected, sorted(map(str, state))

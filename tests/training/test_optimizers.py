@@ -20,14 +20,14 @@ from reprt.training.settings import (
 )
 from reprt.training.tensorflow_backend import mirrored_strategy
 
-HALF = {
+FLOAT16 = {
     "precision": "mixed_float16",
     "optimizer": {"name": "adamw", "loss_scaling": "dynamic"},
     "schedule": {"name": "cosine", "warmup_steps": 2},
 }
 
 
-def rate_by_hand(step, steps, warmup, peak, floor):
+def reference_rate(step, steps, warmup, peak, floor):
     if step < warmup:
         return peak * step / warmup
     share = min(1.0, (step - warmup) / (steps - warmup))
@@ -47,7 +47,7 @@ def test_an_optimizer_has_the_rates_of_its_schedule(schedule, step, rate):
     adam = make_optimizer(AdamSettings(), schedule, steps=99)
     # The schedule ends with the run's own steps.
     if rate is None:
-        rate = rate_by_hand(step, 99, 2, schedule.peak, schedule.floor)
+        rate = reference_rate(step, 99, 2, schedule.peak, schedule.floor)
     adam.iterations.assign(step)
     assert float(adam.learning_rate) == pytest.approx(rate, rel=1e-4)
 
@@ -56,7 +56,7 @@ def test_the_cosine_rises_falls_and_stays():
     constants = {"steps": 90, "warmup": 20, "peak": 3e-3, "floor": 1e-4}
     schedule = cosine(90, 20, 3e-3, 1e-4)
     for step in (0, 1, 19, 20, 21, 55, 89, 90, 91, 10**6):
-        expected = rate_by_hand(step, **constants)
+        expected = reference_rate(step, **constants)
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_schedule_is_refused(make, message):
 def test_adamw_decays_only_matrices_and_tables():
     settings = AdamWSettings(weight_decay=0.5, beta_1=0.8, beta_2=0.9)
     schedule = InverseSqrtSettings(warmup_steps=4, peak=0.1)
-    random, strategy = np.random.default_rng(0), mirrored_strategy()
+    generator, strategy = np.random.default_rng(0), mirrored_strategy()
     with strategy.scope():
         layers = [
             # The name only looks like that of a bias.
@@ -103,18 +103,18 @@ def test_adamw_decays_only_matrices_and_tables():
             weight for layer in layers for weight in layer.trainable_variables
         ]
         for weight in weights:
-            weight.assign(random.normal(size=weight.shape))
+            weight.assign(generator.normal(size=weight.shape))
         adamw = make_optimizer(settings, schedule)
         adamw.build(weights)
     decays = [weight.name in ("kernel", "embeddings") for weight in weights]
     assert decays[:5] == [True, False, False, False, True]
-    others = {weight.name for weight, each in zip(weights, decays) if not each}
-    assert others == {"bias", "gamma", "beta", "gain", "scale"}
+    names = {weight.name for weight, decay in zip(weights, decays) if not decay}
+    assert names == {"bias", "gamma", "beta", "gain", "scale"}
     expected = [np.array(weight, "float64") for weight in weights]
     first, second = ([np.zeros(w.shape) for w in expected] for _ in range(2))
     for step in range(6):
         gradients = [
-            random.normal(size=w.shape).astype("float32") for w in expected
+            generator.normal(size=w.shape).astype("float32") for w in expected
         ]
         strategy.run(
             adamw.apply, args=(list(map(tf.constant, gradients)), weights)
@@ -126,11 +126,11 @@ def test_adamw_decays_only_matrices_and_tables():
             m[...] = 0.8 * m + 0.2 * g
             v[...] = 0.9 * v + 0.1 * g**2
             w *= 1 - 0.5 * rate * decay
-            unbiased = m / (1 - 0.8 ** (step + 1)), v / (1 - 0.9 ** (step + 1))
-            w -= rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-9)
-    for found, wanted in zip(weights, expected):
+            moments = m / (1 - 0.8 ** (step + 1)), v / (1 - 0.9 ** (step + 1))
+            w -= rate * moments[0] / (np.sqrt(moments[1]) + 1e-9)
+    for weight, reference in zip(weights, expected):
         np.testing.assert_allclose(
-            ops.convert_to_numpy(found), wanted, rtol=1e-4
+            ops.convert_to_numpy(weight), reference, rtol=1e-4
         )
 
 
@@ -142,8 +142,8 @@ def test_every_optimizer_is_that_of_keras(kind):
     )
     gradient = tf.constant([[3.0, -4.0], [0.5, 0.0]])
     weights = []
-    for ours in (True, False):
-        if ours:
+    for is_ours in (True, False):
+        if is_ours:
             schedule = InverseSqrtSettings(peak=0.1, warmup_steps=1)
             optimizer = make_optimizer(settings, schedule)
         else:
@@ -167,35 +167,42 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
 ):
     # The weight of the source's loss depends on the step, too.
     objective = {"name": "translation_and_source", "label_smoothing": 0.1}
-    settings = {**HALF, "average": 2, "keep_every": 2, "objective": objective}
+    settings = {
+        **FLOAT16,
+        "average": 2,
+        "keep_every": 2,
+        "objective": objective,
+    }
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
-    whole = trainer("whole", "decoder-only", **settings)
+    reference = trainer("whole", "decoder-only", **settings)
     # Both epochs have six steps, several of which would be read at once.
-    assert whole._backend._objective.steps == 6
-    to_the_end(whole)
+    assert reference._backend._objective.steps == 6
+    to_the_end(reference)
     monkeypatch.setattr(loop, "READ_SECONDS", 0.0)
     trainer("parts", "decoder-only", **settings).train_epoch()
-    parts = to_the_end(trainer("parts", "decoder-only", **settings))
-    assert_same(variables(whole), variables(parts))
-    assert losses(whole.folder) == losses(parts.folder)
-    assert all(weight.dtype == "float32" for weight in whole.model.weights)
+    continuation = to_the_end(trainer("parts", "decoder-only", **settings))
+    assert_same(variables(reference), variables(continuation))
+    assert losses(reference.folder) == losses(continuation.folder)
+    assert all(weight.dtype == "float32" for weight in reference.model.weights)
     # The run has six steps; the rate is that of the updates, of which some are skipped.
-    for row in losses(whole.folder):
-        expected = rate_by_hand(row["step"], 6, 2, 6e-4, 6e-5)
+    for row in losses(reference.folder):
+        expected = reference_rate(row["step"], 6, 2, 6e-4, 6e-5)
         assert row["learning_rate"] == pytest.approx(expected, rel=1e-5)
 
-    kept, others = (
-        sorted((each.folder.path / "models").iterdir())
-        for each in (whole, parts)
+    files, other_files = (
+        sorted((training.folder.path / "models").iterdir())
+        for training in (reference, continuation)
     )
     names = ["step-00000004.keras", "step-00000006.keras"]
     assert (
-        names == [path.name for path in kept] == [path.name for path in others]
+        names
+        == [path.name for path in files]
+        == [path.name for path in other_files]
     )
-    for this, that in zip(kept, others):
-        one, other = map(keras.saving.load_model, (this, that))
-        assert_same(one.get_weights(), other.get_weights())
-    assert_same(one.get_weights(), whole.model.get_weights())
+    for file, other_file in zip(files, other_files):
+        model, other_model = map(keras.saving.load_model, (file, other_file))
+        assert_same(model.get_weights(), other_model.get_weights())
+    assert_same(model.get_weights(), reference.model.get_weights())
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -205,30 +212,30 @@ def test_kerass_own_adam_squares_the_gradient_of_each_occurrence_and_moves_all_r
     adam = keras.optimizers.Adam(0.1)
     adam.build([table])
     shape = tf.constant([5, 2])
-    twice = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), shape)
-    adam.apply([twice], [table])
-    first = keras.ops.convert_to_numpy(table)
+    gradient = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), shape)
+    adam.apply([gradient], [table])
+    first_values = keras.ops.convert_to_numpy(table)
     # The step is 2 / sqrt(1 + 1) times the rate, and not the rate.
-    assert abs(first[1]).min() > 0.14
-    elsewhere = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([3]), shape)
-    adam.apply([elsewhere], [table])
-    second = keras.ops.convert_to_numpy(table)
-    assert (second[1] < first[1]).all()
+    assert abs(first_values[1]).min() > 0.14
+    other_gradient = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([3]), shape)
+    adam.apply([other_gradient], [table])
+    second_values = keras.ops.convert_to_numpy(table)
+    assert (second_values[1] < first_values[1]).all()
 
 
 def test_an_update_is_made_only_where_gradients_are_finite(trainer):
-    ours = trainer("run", **HALF)
-    before = ours.model.get_weights()
-    ours._optimizer.dynamic_scale.assign(2.0**120)
-    ours.train_epoch()
-    assert_same(ours.model.get_weights(), before)
-    assert ours._optimizer.dynamic_scale.numpy() == 2.0**117
-    (row,) = losses(ours.folder)
+    training = trainer("run", **FLOAT16)
+    old_weights = training.model.get_weights()
+    training._optimizer.dynamic_scale.assign(2.0**120)
+    training.train_epoch()
+    assert_same(training.model.get_weights(), old_weights)
+    assert training._optimizer.dynamic_scale.numpy() == 2.0**117
+    (row,) = losses(training.folder)
     assert row["step"] == 0 and 0 < row["train_loss"] < 10
-    ours._optimizer.dynamic_scale.assign(2.0**8)
-    ours.train_epoch()
-    assert losses(ours.folder)[1]["step"] == 3
-    assert not np.array_equal(ours.model.get_weights()[0], before[0])
+    training._optimizer.dynamic_scale.assign(2.0**8)
+    training.train_epoch()
+    assert losses(training.folder)[1]["step"] == 3
+    assert not np.array_equal(training.model.get_weights()[0], old_weights[0])
 
 
 def test_a_run_shorter_than_its_warm_up_is_refused(trainer):
@@ -242,9 +249,12 @@ def test_squares_of_an_id_are_summed_apart_if_asked():
     sparse = tf.IndexedSlices(
         gradients, tf.constant([1, 1, 2]), tf.constant([4, 2])
     )
-    summed = np.array([[0, 0], [4, -1], [4, 0.5], [0, 0]])
-    apart = np.array([[0, 0], [10, 5], [16, 0.25], [0, 0]])
-    for name, squares in (("summed", summed**2), ("squared_apart", apart)):
+    gradient_sums = np.array([[0, 0], [4, -1], [4, 0.5], [0, 0]])
+    square_sums = np.array([[0, 0], [10, 5], [16, 0.25], [0, 0]])
+    for name, squares in (
+        ("summed", gradient_sums**2),
+        ("squared_apart", square_sums),
+    ):
         settings = AdamSettings(sparse_gradients=name, epsilon=1e-7)
         adam = make_optimizer(
             settings, InverseSqrtSettings(peak=0.1, warmup_steps=1)

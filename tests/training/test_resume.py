@@ -54,11 +54,9 @@ def start(arguments):
 
 def kill_after(process, checkpoints: pathlib.Path, step):
     """Kills the process once the checkpoint of a step, or a later one, is there."""
-    wanted, end = f"step-{step:08d}.npz", time.monotonic() + DEADLINE
-    while not any(
-        path.name >= wanted for path in checkpoints.glob("step-*.npz")
-    ):
-        assert process.poll() is None and time.monotonic() < end
+    name, deadline = f"step-{step:08d}.npz", time.monotonic() + DEADLINE
+    while not any(path.name >= name for path in checkpoints.glob("step-*.npz")):
+        assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -69,32 +67,36 @@ def kill_after(process, checkpoints: pathlib.Path, step):
 def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(
     arguments, tmp_path
 ):
-    alone = RunFolder(tmp_path / "alone" / "repe")
-    killed = RunFolder(tmp_path / "killed" / "repe")
-    assert main(arguments(alone.path.parent)) == 0
+    reference_run = RunFolder(tmp_path / "alone" / "repe")
+    killed_run = RunFolder(tmp_path / "killed" / "repe")
+    assert main(arguments(reference_run.path.parent)) == 0
 
-    command = arguments(killed.path.parent)
-    kill_after(start(command), killed.checkpoints, STEPS // 3)
+    command = arguments(killed_run.path.parent)
+    kill_after(start(command), killed_run.checkpoints, STEPS // 3)
     # The first kill came in the middle of the first epoch.
-    assert killed.log() == []
-    kill_after(start(command), killed.checkpoints, STEPS + STEPS // 3)
+    assert killed_run.log() == []
+    kill_after(start(command), killed_run.checkpoints, STEPS + STEPS // 3)
     # The second came in the middle of the second epoch.
-    assert len(killed.log()) == 1
-    assert killed.metrics() is None
-    last = start(command)
-    _, said = last.communicate(timeout=DEADLINE)
-    assert last.returncode == 0, said
-    assert "repe: " in said and "from epoch 2, step " in said
+    assert len(killed_run.log()) == 1
+    assert killed_run.metrics() is None
+    process = start(command)
+    _, output = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, output
+    assert "repe: " in output and "from epoch 2, step " in output
 
-    assert len(killed.manifest().starts) == 3
-    assert losses(killed) == losses(alone) and len(losses(alone)) == 2
-    one, other = (keras.saving.load_model(run.model) for run in (alone, killed))
-    assert_same(one.get_weights(), other.get_weights())
+    assert len(killed_run.manifest().starts) == 3
+    assert losses(killed_run) == losses(reference_run)
+    assert len(losses(reference_run)) == 2
+    model, other_model = (
+        keras.saving.load_model(run.model)
+        for run in (reference_run, killed_run)
+    )
+    assert_same(model.get_weights(), other_model.get_weights())
     newest = f"step-{2 * STEPS:08d}.npz"
     with (
-        np.load(alone.checkpoints / newest) as this,
-        np.load(killed.checkpoints / newest) as that,
+        np.load(reference_run.checkpoints / newest) as arrays,
+        np.load(killed_run.checkpoints / newest) as other_arrays,
     ):
         # Adam's moments are among these.
-        for name in set(this.files) - {"state"}:
-            np.testing.assert_array_equal(this[name], that[name])
+        for name in set(arrays.files) - {"state"}:
+            np.testing.assert_array_equal(arrays[name], other_arrays[name])

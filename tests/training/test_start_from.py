@@ -20,11 +20,12 @@ def origin(eagerly, trainer):
 
 
 def test_the_weights_are_the_others_and_the_rest_begins_anew(trainer, origin):
-    place = str(origin.folder.path)
-    ours = trainer("run", NAME, start_from=place, seed=1)
-    assert_same(ours.model.get_weights(), origin.model.get_weights())
-    assert ours.state.step == 0 == int(ours._optimizer.iterations.numpy())
-    (start,) = ours.folder.manifest().starts
+    path = str(origin.folder.path)
+    training = trainer("run", NAME, start_from=path, seed=1)
+    assert_same(training.model.get_weights(), origin.model.get_weights())
+    assert training.state.step == 0
+    assert int(training._optimizer.iterations.numpy()) == 0
+    (start,) = training.folder.manifest().starts
     content = origin.folder.model.read_bytes()
     assert start.weights_from == {
         "path": str(origin.folder.model),
@@ -33,14 +34,14 @@ def test_the_weights_are_the_others_and_the_rest_begins_anew(trainer, origin):
 
 
 def test_a_resumed_run_does_not_ask_for_it_again(trainer, origin):
-    place = str(origin.folder.model)
-    ours = trainer("run", NAME, start_from=place)
-    ours.train_epoch()
+    path = str(origin.folder.model)
+    training = trainer("run", NAME, start_from=path)
+    training.train_epoch()
     origin.folder.model.unlink()
-    again = trainer("run", NAME, start_from=place)
-    assert_same(variables(again), variables(ours))
-    _, second = ours.folder.manifest().starts
-    assert second.weights_from is None
+    continuation = trainer("run", NAME, start_from=path)
+    assert_same(variables(continuation), variables(training))
+    _, second_start = training.folder.manifest().starts
+    assert second_start.weights_from is None
 
 
 def test_a_model_of_other_sizes_is_refused(trainer, origin):
@@ -54,13 +55,13 @@ def test_a_model_of_other_sizes_is_refused(trainer, origin):
 
 
 def test_vocabularies_have_to_be_the_others_or_are_taken(origin, tmp_path):
-    place = str(origin.folder.path)
+    path = str(origin.folder.path)
     corpus = embedded.load(train=9, dev=10, test=4)
-    other = encode(corpus, tiny.VOCABULARY, 24, tmp_path / "cache")
-    run = tiny.settings(NAME, start_from=place)
+    other_text = encode(corpus, tiny.VOCABULARY, 24, tmp_path / "cache")
+    run = tiny.settings(NAME, start_from=path)
     with pytest.raises(ValueError, match="Take its own, by from_run = '/"):
-        tiny.make_trainer(tmp_path / "tuned" / "run", run, other)
-    vocabulary = tiny.VOCABULARY.changed(from_run=place)
-    taken = encode(corpus, vocabulary, 24, tmp_path / "cache")
-    ours = tiny.make_trainer(tmp_path / "tuned" / "run", run, taken)
-    assert_same(ours.model.get_weights(), origin.model.get_weights())
+        tiny.make_trainer(tmp_path / "tuned" / "run", run, other_text)
+    vocabulary = tiny.VOCABULARY.changed(from_run=path)
+    matching_text = encode(corpus, vocabulary, 24, tmp_path / "cache")
+    training = tiny.make_trainer(tmp_path / "tuned" / "run", run, matching_text)
+    assert_same(training.model.get_weights(), origin.model.get_weights())

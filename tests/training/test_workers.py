@@ -20,12 +20,10 @@ EPOCHS = 10
 
 
 def free_ports(count):
-    with_sockets = [
-        socket.create_server(("localhost", 0)) for _ in range(count)
-    ]
-    ports = [each.getsockname()[1] for each in with_sockets]
-    for each in with_sockets:
-        each.close()
+    servers = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
     return ports
 
 
@@ -33,14 +31,14 @@ def free_ports(count):
 def start(tmp_path, tmp_path_factory, monkeypatch):
     """A function that starts two workers on one run and returns them."""
     base = tmp_path_factory.getbasetemp()
-    made, running = tiny_run.trained(base), []
+    folder, processes = tiny_run.trained(base), []
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(tiny_run.RECIPE.replace("size = 33", "size = 2"))
     paths = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
 
-    def start(*more, of_second=()):
-        of_second = list(of_second)
+    def start(*options, second_options=()):
+        second_options = list(second_options)
         cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
         for index in range(2):
             config = {
@@ -48,35 +46,23 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
                 "task": {"type": "worker", "index": index},
             }
             command = [sys.executable, "-m", "reprt_lab", "train", str(recipe)]
-            command += [
-                "--text",
-                str(made / "text"),
-                "--out",
-                str(tmp_path / "out"),
-            ]
-            environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
+            command += ["--text", str(folder / "text")]
+            command += ["--out", str(tmp_path / "out"), "--only", "repe"]
+            command += [*options, *(second_options * index)]
+            environment = {
+                **os.environ,
+                "TF_CONFIG": json.dumps(config),
+                "PYTHONPATH": os.pathsep.join(paths),
+            }
             with open(tmp_path / f"{index}.log", "w") as log:
-                running.append(
-                    subprocess.Popen(
-                        [
-                            *command,
-                            "--only",
-                            "repe",
-                            *more,
-                            *(of_second * index),
-                        ],
-                        env={
-                            **environment,
-                            "PYTHONPATH": os.pathsep.join(paths),
-                        },
-                        stdout=log,
-                        stderr=log,
-                    )
+                process = subprocess.Popen(
+                    command, env=environment, stdout=log, stderr=log
                 )
-        return running[-2:]
+            processes.append(process)
+        return processes[-2:]
 
     yield start
-    for process in running:
+    for process in processes:
         process.kill()
         process.wait()
 
@@ -85,43 +71,44 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
 def test_two_workers_train_as_one_and_go_on_after_either_was_killed(
     start, tmp_path
 ):
-    more = [
+    options = [
         "--set",
         f"training.epochs={EPOCHS}",
         "--set",
         "models.repe.dropout=0.0",
     ]
     # Slow enough that rounding does not grow.
-    more += ["--set", "schedule.warmup_steps=4000"]
+    options += ["--set", "schedule.warmup_steps=4000"]
     run, log = RunFolder(tmp_path / "out" / "repe"), tmp_path / "0.log"
-    for lost, epoch in (("the chief", 2), ("another", 5)):
-        workers = start(*more)
-        told = f"epoch {epoch}/{EPOCHS}, training"
-        until(lambda: told in log.read_text(), workers[0], log, seconds=240)
-        killed = 0 if lost == "the chief" else 1
-        workers[killed].send_signal(signal.SIGKILL)
-        assert workers[1 - killed].wait(200) == 2
-        told = "Another worker was lost. Start all workers again"
-        assert told in (tmp_path / f"{1 - killed}.log").read_text(), lost
-        done = len(run.log())
-        assert epoch <= done < EPOCHS
+    for name, epoch in (("the chief", 2), ("another", 5)):
+        workers = start(*options)
+        message = f"epoch {epoch}/{EPOCHS}, training"
+        until(lambda: message in log.read_text(), workers[0], log, seconds=240)
+        index = 0 if name == "the chief" else 1
+        workers[index].send_signal(signal.SIGKILL)
+        assert workers[1 - index].wait(200) == 2
+        message = "Another worker was lost. Start all workers again"
+        assert message in (tmp_path / f"{1 - index}.log").read_text(), name
+        epochs = len(run.log())
+        assert epoch <= epochs < EPOCHS
 
     # The same commands go on.
-    assert [worker.wait(240) for worker in start(*more)] == [0, 0]
-    found = run.log()
-    assert len(found) == EPOCHS
+    assert [worker.wait(240) for worker in start(*options)] == [0, 0]
+    rows = run.log()
+    assert len(rows) == EPOCHS
     # Written only by the chief.
-    assert [len(each.devices) for each in run.manifest().starts] == [2, 2, 2]
-    begun = re.search(r"from epoch (\d+), step", log.read_text())
-    assert int(begun[1]) == done + 1
+    starts = run.manifest().starts
+    assert [len(record.devices) for record in starts] == [2, 2, 2]
+    match = re.search(r"from epoch (\d+), step", log.read_text())
+    assert int(match[1]) == epochs + 1
 
     # And a process by itself comes to the same losses.
-    alone = tmp_path / "alone"
-    arguments = ["train", str(tmp_path / "tiny.toml"), "--out", str(alone)]
+    folder = tmp_path / "alone"
+    arguments = ["train", str(tmp_path / "tiny.toml"), "--out", str(folder)]
     text = run.settings().text.source
-    assert main([*arguments, "--text", text, "--only", "repe", *more]) == 0
+    assert main([*arguments, "--text", text, "--only", "repe", *options]) == 0
     for row, expected in zip(
-        found, RunFolder(alone / "repe").log(), strict=True
+        rows, RunFolder(folder / "repe").log(), strict=True
     ):
         for column in ("train_loss", "val_loss_per_token"):
             assert row[column] == pytest.approx(expected[column], rel=1e-3)
@@ -132,7 +119,7 @@ WORKERS = '{"worker": ["a:1", "b:1"]}'
 
 
 @pytest.mark.parametrize(
-    "cluster, task, several, chief",
+    "cluster, task, has_several, chief",
     [
         (None, None, False, True),
         ('{"worker": ["a:1"]}', ("worker", 0), False, True),
@@ -143,7 +130,7 @@ WORKERS = '{"worker": ["a:1", "b:1"]}'
     ],
 )
 def test_one_of_the_workers_is_the_chief(
-    monkeypatch, cluster, task, several, chief
+    monkeypatch, cluster, task, has_several, chief
 ):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if cluster:
@@ -151,7 +138,7 @@ def test_one_of_the_workers_is_the_chief(
         task = f'{{"type": "{kind}", "index": {index}}}'
         config = f'{{"cluster": {cluster}, "task": {task}}}'
         monkeypatch.setenv("TF_CONFIG", config)
-    assert several_workers() == several and is_chief() == chief
+    assert several_workers() == has_several and is_chief() == chief
 
 
 @pytest.mark.parametrize(
@@ -178,16 +165,16 @@ def test_one_of_the_workers_is_the_chief(
 )
 def test_what_names_no_cluster_is_refused(monkeypatch, config, expected):
     monkeypatch.setenv("TF_CONFIG", config)
-    for ask in (several_workers, is_chief):
+    for function in (several_workers, is_chief):
         with pytest.raises(ValueError, match=expected) as error:
-            ask()
+            function()
         assert config in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.long
 def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
-    chief, other = start(of_second=["--set", "batching.size=4"])
-    assert (chief.wait(240), other.wait(240)) == (2, 2)
+    chief, worker = start(second_options=["--set", "batching.size=4"])
+    assert (chief.wait(240), worker.wait(240)) == (2, 2)
     for index in range(2):
         log = (tmp_path / f"{index}.log").read_text()
         assert "The workers do not have the same settings" in log

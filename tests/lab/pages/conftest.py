@@ -32,11 +32,11 @@ def add(tmp_path):
         metrics=None,
         text="TED-HRLR pt_to_en",
         pair="pt_to_en",
-        under=".",
+        subfolder=".",
         starts=1,
         **tables,
     ):
-        path = tmp_path / under / name
+        path = tmp_path / subfolder / name
         path.mkdir(parents=True)
         preset = name.partition(".")[0].partition("-")[0]
         tables.setdefault("model", {})
@@ -74,10 +74,10 @@ def add(tmp_path):
 
 
 @pytest.fixture
-def drawn(monkeypatch):
+def figures(monkeypatch):
     """The figures that were saved, which are not drawn, for that takes most time."""
-    saved = []
+    figures = []
     monkeypatch.setattr(
-        pictures, "save_figure", lambda *both: saved.append(both[0])
+        pictures, "save_figure", lambda figure, path: figures.append(figure)
     )
-    return saved
+    return figures

@@ -31,8 +31,8 @@ from reprt_lab.pages.frame import BLEU, LOSS, PREFIX
 def test_repe_as_published_loses_under_both_readings(text):
     groups = facts.groups(facts.ABLATIONS[text])
     for label in ("RePE as published", "RePE as published, padding counted"):
-        behind = groups[label, 128].differences(groups["baseline", 128], PREFIX)
-        assert (behind > 0.4).all()
+        gaps = groups[label, 128].differences(groups["baseline", 128], PREFIX)
+        assert (gaps > 0.4).all()
 
 
 def test_the_losses_beside_the_papers_are_far_from_them():
@@ -71,17 +71,21 @@ def test_the_nearest_readings_are_those_that_are_named():
         )
 
     assert nearest("baseline") == ("baseline", "schedule.dim = 64")
-    wide = "schedule.dim = 128"
-    assert nearest("repe") == ("repe", facts.PADDED, adam, wide)
+    dimension = "schedule.dim = 128"
+    assert nearest("repe") == ("repe", facts.PADDED, adam, dimension)
     # With m = 64 for both.
-    narrow = [r for r in distances if r[0] == "repe" and wide not in r]
-    assert min(narrow, key=distances.get) == ("repe", values, facts.PADDED)
+    readings = [
+        reading
+        for reading in distances
+        if reading[0] == "repe" and dimension not in reading
+    ]
+    assert min(readings, key=distances.get) == ("repe", values, facts.PADDED)
 
 
 def test_the_papers_claims_are_those_of_its_table():
-    ten, times = facts.ten_epochs(), facts.papers_times()
-    assert "pt_to_en" in ten and len(ten) == 7
-    assert len(ten & facts.lower_pairs()) == 6
+    pairs, times = facts.ten_epochs(), facts.papers_times()
+    assert "pt_to_en" in pairs and len(pairs) == 7
+    assert len(pairs & facts.lower_pairs()) == 6
     assert min(times, key=times.get) == "ru_to_en"
     assert max(times, key=times.get) == "ru_to_pt"
 
@@ -89,17 +93,19 @@ def test_the_papers_claims_are_those_of_its_table():
 def test_the_page_of_texts_names_them_as_the_runs_do():
     page = (facts.REPOSITORY / "experiments" / "texts.md").read_text("utf-8")
     for pair in PAIRS:
-        hashes = {r.manifest.text_sha256 for r in measured("contest_2", pair)}
+        hashes = {
+            run.manifest.text_sha256 for run in measured("contest_2", pair)
+        }
         assert len(hashes) == 1 and f"`{hashes.pop()}`" in page
 
 
 def test_the_preset_is_the_model_of_the_contest():
-    ours = preset("repe-causal")
-    places = dict.fromkeys(["dropout", "dropout_places"])
+    settings = preset("repe-causal")
+    dropouts = dict.fromkeys(["dropout", "dropout_places"])
     for pair in PAIRS:
         model = contestant(OURS, pair).run.settings.model
-        assert {*model.dropout_places} == {*ours.dropout_places}
-        assert model.model_dump() | places == ours.model_dump() | places
+        assert {*model.dropout_places} == {*settings.dropout_places}
+        assert model.model_dump() | dropouts == settings.model_dump() | dropouts
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -134,43 +140,54 @@ def test_without_value_dropout_it_does_not_beat_a_dropout_of_one_tenth():
 
 
 def test_the_chosen_dropouts_suit_no_rival_on_gl_to_en():
-    before = by_model("contest_1", "gl_to_en")
+    groups = by_model("contest_1", "gl_to_en")
     for rival, name in zip(RIVALS, FIRST_RIVALS):
-        now = contestant(rival, "gl_to_en").mean(LOSS)
-        assert now > before[name].mean(LOSS)
+        loss = contestant(rival, "gl_to_en").mean(LOSS)
+        assert loss > groups[name].mean(LOSS)
 
 
-def clear(lead):
+def is_clear(lead):
     return abs(lead.mean()) > 2 * lead.std()
 
 
-METHODS = {f"{m}-{v}" for m in facts.METHODS[3:] for v in ("tokens", "states")}
+METHODS = {
+    f"{method}-{value}"
+    for method in facts.METHODS[3:]
+    for value in ("tokens", "states")
+}
 
 
 @pytest.mark.parametrize("text", POSITIONS_TEXTS)
 def test_no_position_method_wins_against_causal_repe(text):
     groups = by_model("positions", text)
-    ours = groups["concat-tokens"]
+    reference = groups["concat-tokens"]
     for group in groups.values():
-        assert group is ours or not wins(ahead(group, ours))
+        assert group is reference or not wins(ahead(group, reference))
 
 
 def test_causal_repe_wins_against_the_methods_that_are_named():
-    beaten = {}
+    losers = {}
     for text in POSITIONS_TEXTS:
         groups = by_model("positions", text)
-        ours = groups.pop("concat-tokens")
-        beaten[text] = {m for m, g in groups.items() if wins(ahead(ours, g))}
-    both = METHODS - {"add-tokens", "relative-tokens"} | {"rival", "concat-8"}
-    states = {f"{method}-states" for method in facts.METHODS[:3]}
-    assert beaten["az_to_en"] == METHODS | {"rival", "concat-16", "concat-8"}
-    assert beaten["az_to_en"] & beaten["embedded"] == both
-    more = {"concat-16", "relative-tokens"}
-    assert beaten["gl_to_en"] == both | more | states
-    assert beaten["pt_to_en"] == {"rotary-states"}
+        reference = groups.pop("concat-tokens")
+        losers[text] = {
+            method
+            for method, group in groups.items()
+            if wins(ahead(reference, group))
+        }
+    common_losers = METHODS - {"add-tokens", "relative-tokens"} | {
+        "rival",
+        "concat-8",
+    }
+    state_methods = {f"{method}-states" for method in facts.METHODS[:3]}
+    assert losers["az_to_en"] == METHODS | {"rival", "concat-16", "concat-8"}
+    assert losers["az_to_en"] & losers["embedded"] == common_losers
+    further_losers = {"concat-16", "relative-tokens"}
+    assert losers["gl_to_en"] == common_losers | further_losers | state_methods
+    assert losers["pt_to_en"] == {"rotary-states"}
     for text in SMALL_TEXTS:
-        ours = by_model("positions", text)["concat-tokens"]
-        assert wins(ahead(ours, by_model("contest_2", text)["cut-1"]))
+        reference = by_model("positions", text)["concat-tokens"]
+        assert wins(ahead(reference, by_model("contest_2", text)["cut-1"]))
 
 
 def test_the_narrower_positions_are_the_higher_the_loss():
@@ -188,8 +205,8 @@ def test_tokens_as_values_raise_the_bleu_of_three_methods_on_az_to_en():
     gains = facts.values_gains("az_to_en")
     for method in ("concat", "rotary", "add"):
         assert 0.9 < gains[method][1] < 1.4
-    higher = [method for method in facts.METHODS if gains[method][0] < 0]
-    assert higher == ["untied", "relative", "alibi", "none"]
+    methods = [method for method in facts.METHODS if gains[method][0] < 0]
+    assert methods == ["untied", "relative", "alibi", "none"]
 
 
 def test_positions_with_states_have_a_lower_loss_on_az_to_en_alone():
@@ -204,8 +221,8 @@ def test_rotary_positions_with_tokens_have_a_clearly_lower_loss_on_two_texts():
     for text in POSITIONS_TEXTS[:3]:
         groups = by_model("positions", text)
         loss, bleu = ahead(groups["rotary-tokens"], groups["concat-tokens"])
-        assert clear(loss) == (text != "embedded")
-        assert not (clear(bleu) and bleu.mean() > 0)
+        assert is_clear(loss) == (text != "embedded")
+        assert not (is_clear(bleu) and bleu.mean() > 0)
 
 
 def test_the_longer_text_has_the_best_methods_elsewhere():
@@ -216,35 +233,40 @@ def test_the_longer_text_has_the_best_methods_elsewhere():
         for rank, model in enumerate(order):
             ranks[model] = ranks.get(model, 0) + rank
     del ranks["concat-tokens"], ranks["rival"]
-    longer = by_model("positions", "pt_to_en")
-    four = sorted(ranks, key=ranks.get)[:4]
-    assert longer.keys() == {"concat-tokens", "rival", *four}
-    assert {len(group.table) for group in longer.values()} == {2}
-    assert not wins(ahead(longer["concat-tokens"], longer["rival"]))
+    longer_groups = by_model("positions", "pt_to_en")
+    best_models = sorted(ranks, key=ranks.get)[:4]
+    assert longer_groups.keys() == {"concat-tokens", "rival", *best_models}
+    assert {len(group.table) for group in longer_groups.values()} == {2}
+    assert not wins(
+        ahead(longer_groups["concat-tokens"], longer_groups["rival"])
+    )
 
 
 def test_longer_sentences_than_in_training():
-    middle, last = {}, {}
-    for model, (_, second, third) in facts.losses_by_length().items():
-        middle[model] = second.prefix_loss_per_token
-        last[model] = third.prefix_loss_per_token
-    assert min(middle, key=middle.get) == "rotary-tokens"
+    middle_losses, last_losses = {}, {}
+    for model, (_, middle, last) in facts.losses_by_length().items():
+        middle_losses[model] = middle.prefix_loss_per_token
+        last_losses[model] = last.prefix_loss_per_token
+    assert min(middle_losses, key=middle_losses.get) == "rotary-tokens"
     for method in ("alibi", "relative"):
         for value in ("tokens", "states"):
-            distance = middle[f"{method}-{value}"] - middle["concat-tokens"]
+            distance = (
+                middle_losses[f"{method}-{value}"]
+                - middle_losses["concat-tokens"]
+            )
             assert abs(distance) < 0.08
-    lowest = sorted(last, key=last.get)[:2]
-    assert lowest == ["relative-states", "alibi-states"]
+    models = sorted(last_losses, key=last_losses.get)[:2]
+    assert models == ["relative-states", "alibi-states"]
 
 
 def test_rotary_and_untied_positions_take_the_same_time():
     steps = facts.positions_steps()
-    for one, other in (
+    for method, other_method in (
         ("rotary", "untied"),
         ("alibi", "relative"),
         ("add", "none"),
     ):
-        assert steps[f"{one}-tokens"] == steps[f"{other}-tokens"]
+        assert steps[f"{method}-tokens"] == steps[f"{other_method}-tokens"]
 
 
 def test_the_table_of_positions_has_every_model():

@@ -8,18 +8,18 @@ from reprt_lab.pages import PAGES, write_page
 from reprt_lab.records import read_records
 
 RESULTS = pathlib.Path(__file__).parents[3] / "experiments" / "results"
-COMMITTED = sorted(
+COMMITTED_PAGES = sorted(
     path for name in PAGES for path in RESULTS.glob(f"**/{name}.md")
 )
-FROZEN = sorted(RESULTS.glob("**/runs.jsonl"))
+FROZEN_RUNS = sorted(RESULTS.glob("**/runs.jsonl"))
 
 
 def name(path):
     return str(path.relative_to(RESULTS))
 
 
-@pytest.mark.parametrize("page", COMMITTED, ids=name)
-def test_a_committed_page_is_that_of_its_runs(page, tmp_path, drawn):
+@pytest.mark.parametrize("page", COMMITTED_PAGES, ids=name)
+def test_a_committed_page_is_that_of_its_runs(page, tmp_path, figures):
     assert write_page(page.parent, out=tmp_path).name == page.name
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (page.parent / path.name).read_bytes(), (
@@ -31,18 +31,18 @@ def test_a_picture_is_drawn_again_and_the_same(tmp_path):
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         write_page(RESULTS / "figure3" / "standin_pt_to_en", out=folder)
-    first, second = (tmp_path / x / "figure3.png" for x in "ab")
+    first, second = (tmp_path / name / "figure3.png" for name in "ab")
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size > 50_000
 
 
 def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
-    runs = [run for path in FROZEN for run in read_records(path)]
-    found = {
+    runs = [run for path in FROZEN_RUNS for run in read_records(path)]
+    identities = {
         (run.name, run.manifest.hashes, str(run.manifest.starts))
         for run in runs
     }
-    assert len(found) == 960
+    assert len(identities) == 960
     assert not [path for path in RESULTS.glob("**/config.toml")]
     assert not [
         run
@@ -50,19 +50,19 @@ def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
         if f"{run.manifest.origin}"[0] == "/"
         or run.settings.text.source[0] == "/"
     ]
-    kept = {
+    texts = {
         run.manifest.text
         for run in runs
         if run.metrics and run.metrics.examples
     }
-    assert kept == {embedded.NAME}
+    assert texts == {embedded.NAME}
 
 
 def test_the_tables_of_a_page_are_tables():
-    for path in COMMITTED:
+    for path in COMMITTED_PAGES:
         for table in re.findall(r"(?:^\|.*\n)+", path.read_text("utf-8"), re.M):
-            bars = {
-                len(re.findall(r"(?<!\\)\|", line))
-                for line in table.splitlines()
-            }
-            assert len(bars) == 1, table
+            counts = set()
+            for line in table.splitlines():
+                bars = re.findall(r"(?<!\\)\|", line)
+                counts.add(len(bars))
+            assert len(counts) == 1, table

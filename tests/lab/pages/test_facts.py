@@ -9,23 +9,23 @@ import pytest
 
 
 @functools.cache
-def computed():
+def current_facts():
     return facts.compute_facts()
 
 
 @pytest.mark.parametrize("page", facts.PAGES, ids=lambda page: page.name)
 def test_no_number_of_a_page_is_stale(page):
     text = page.read_text("utf-8")
-    assert facts.renewed(text, computed(), computed()) == text
+    assert facts.renewed(text, current_facts(), current_facts()) == text
 
 
 def test_the_file_of_facts_has_those_of_the_runs_and_pages_use_all():
-    assert json.loads(facts.FACTS.read_text("utf-8")) == computed()
+    assert json.loads(facts.FACTS.read_text("utf-8")) == current_facts()
     names = set()
     for page in facts.PAGES:
         for comment in facts.COMMENT.findall(page.read_text("utf-8")):
             names.update(comment.split(","))
-    assert names == computed().keys()
+    assert names == current_facts().keys()
 
 
 def test_tables_of_runs_have_kept_their_marks():
@@ -36,13 +36,13 @@ def test_tables_of_runs_have_kept_their_marks():
 
 
 def test_a_number_is_renewed_and_a_sentence_may_be_another():
-    old, new = {"gap": ["0.61", "1 ± 2"]}, {"gap": ["0.7", "3 ± 4"]}
+    old_facts, new_facts = {"gap": ["0.61", "1 ± 2"]}, {"gap": ["0.7", "3 ± 4"]}
     text = "- It is 10.61, 0.61 and 1\n  ± 2.<!--facts:gap-->\n- 0.61\n"
-    renewed = "- It is 10.61, 0.7 and 3 ± 4.<!--facts:gap-->\n- 0.61\n"
-    assert facts.renewed(text, old, new) == renewed
-    assert facts.renewed(text, old, old) == text
-    swapped = "1 ± 2, then 0.61<!--facts:gap-->"
+    expected = "- It is 10.61, 0.7 and 3 ± 4.<!--facts:gap-->\n- 0.61\n"
+    assert facts.renewed(text, old_facts, new_facts) == expected
+    assert facts.renewed(text, old_facts, old_facts) == text
+    wrong_text = "1 ± 2, then 0.61<!--facts:gap-->"
     with pytest.raises(ValueError, match="Expected 1 ± 2, of the fact gap"):
-        facts.renewed(swapped, old, new)
+        facts.renewed(wrong_text, old_facts, new_facts)
     with pytest.raises(ValueError, match="No fact is called 'gone'"):
-        facts.renewed("0.61<!--facts:gone-->", old, new)
+        facts.renewed("0.61<!--facts:gone-->", old_facts, new_facts)

@@ -38,11 +38,11 @@ def table(add):
     def table(*runs, **changes):
         for name, *losses in runs:
             _, schedule, seed = name.split(".")
-            measured = dict(zip((PREFIX, LOSS, BLEU), losses))
+            metrics = dict(zip((PREFIX, LOSS, BLEU), losses))
             folder = add(
                 name,
                 [row(1, 4.0, 3.0)],
-                {**measured, "train_flops": 10**9},
+                {**metrics, "train_flops": 10**9},
                 schedule=RATES[schedule],
                 training={"seed": int(seed)},
                 **(changes if name == runs[-1][0] else {}),
@@ -53,7 +53,7 @@ def table(add):
 
 
 def test_differences_are_paired_by_the_seeds_that_both_have(table):
-    ours, theirs = group_runs(
+    repe, baseline = group_runs(
         table(
             ("repe.low.0", 2.0, 1.0, 30.0),
             ("repe.low.1", 5.0, 1.0),
@@ -62,17 +62,16 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
             ("baseline.low.2", 99.0, 1.0, 10.0),
         )
     )[::-1]
-    assert list(ours.differences(theirs, PREFIX)) == [0.5, 4.0]
-    assert list(ours.differences(theirs, BLEU)) == [
+    assert list(repe.differences(baseline, PREFIX)) == [0.5, 4.0]
+    assert list(repe.differences(baseline, BLEU)) == [
         20.0
     ]  # one was not measured
-    assert (
-        ours.cell(PREFIX, 2) == "3.50 ± 2.12" and ours.cell(BLEU, 1) == "30.0"
-    )
-    assert ours.cell("test_chrf", 1) == "–"
-    assert parameters(ours) == "1,234,567"
+    assert repe.cell(PREFIX, 2) == "3.50 ± 2.12"
+    assert repe.cell(BLEU, 1) == "30.0"
+    assert repe.cell("test_chrf", 1) == "–"
+    assert parameters(repe) == "1,234,567"
     assert spread([2.0, float("nan")], 1) == "2.0"
-    assert spread(ours.differences(ours, BLEU), 1, "+") == "–"
+    assert spread(repe.differences(repe, BLEU), 1, "+") == "–"
 
 
 def test_rates_without_a_seed_in_common_are_refused(table):
@@ -83,25 +82,25 @@ def test_rates_without_a_seed_in_common_are_refused(table):
 
 def test_runs_of_other_settings_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.3", 2.0, 3.0)
-    found = table(*runs, model={"feed_forward_dim": 7})
-    assert [len(group.table) for group in group_runs(found)] == [1, 1]
+    results = table(*runs, model={"feed_forward_dim": 7})
+    assert [len(group.table) for group in group_runs(results)] == [1, 1]
 
 
 def test_two_presets_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
-    found = table(("recurrent.high.0", 2.0, 3.0), *runs, preset="repe-causal")
-    assert len(group_runs(found)) == 3
-    (ours,) = nearest_to_paper(found["run"]).values()
-    assert ours.table["name"].tolist() == ["repe.high.0"]
+    results = table(("recurrent.high.0", 2.0, 3.0), *runs, preset="repe-causal")
+    assert len(group_runs(results)) == 3
+    (group,) = nearest_to_paper(results["run"]).values()
+    assert group.table["name"].tolist() == ["repe.high.0"]
 
 
 def test_two_schedules_with_one_peak_are_two_rates(table):
-    found = table(
+    results = table(
         ("repe.low.0", 3.0, 1.0),
         ("repe.late.0", 2.0, 5.0),
         ("repe.high.0", 2.0, 5.0),
     )
-    assert dict(zip(found["schedule"], found["rate"])) == {
+    assert dict(zip(results["schedule"], results["rate"])) == {
         "low": "inverse_sqrt from 0.001, low",
         "late": "inverse_sqrt from 0.001, late",
         "high": "inverse_sqrt from 0.002",
@@ -127,8 +126,10 @@ def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
     add("repe", rows, cost)
     add("repe.0", rows, cost)  # the same run with a seed in its name
     add("repe.1", rows, cost, training={"seed": 1, "hours": 24.0})
-    early = {"seed": 2, "hours": 24.0}
-    folder = add("repe.2", rows, cost | {"out_of_time": True}, training=early)
+    settings = {"seed": 2, "hours": 24.0}
+    folder = add(
+        "repe.2", rows, cost | {"out_of_time": True}, training=settings
+    )
     runs = read_texts(folder)[0]
     for groups in (group_by_settings(runs), group_runs(runs_table(runs))):
         assert [[*group.table["seed"]] for group in groups] == [[0, 1, 2]]
@@ -142,9 +143,9 @@ def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
 
 
 def test_pages_show_the_metrics_that_name_them(add, monkeypatch):
-    *others, ter = scores.METRICS
-    shown = ter._replace(pages={"families": 1, "report": 2})
-    monkeypatch.setattr(scores, "METRICS", (*others, shown))
+    *metrics, ter = scores.METRICS
+    ter = ter._replace(pages={"families": 1, "report": 2})
+    monkeypatch.setattr(scores, "METRICS", (*metrics, ter))
     score = {
         "metric": "TER",
         "form": "corpus tokens",
@@ -153,8 +154,8 @@ def test_pages_show_the_metrics_that_name_them(add, monkeypatch):
     }
     folder = add("repe", [row(1, 4.0, 3.0)], {"test_scores": [score]})
     (group,) = group_by_settings(read_texts(folder)[0])
-    shown = {"BLEU": "–", "chrF": "–", "TER": "61.5"}
-    assert cells(group, scores_of("families")) == shown
+    expected = {"BLEU": "–", "chrF": "–", "TER": "61.5"}
+    assert cells(group, scores_of("families")) == expected
     assert [metric.name for metric in scores.metrics_of_page("report")] == [
         "BLEU",
         "TER",

@@ -8,7 +8,7 @@ from reprt_lab.pages import write_page
 from reprt_lab.pages.freeze import freeze
 from reprt_lab.pages.runs import page_settings, read_texts
 
-pytestmark = pytest.mark.usefixtures("drawn")
+pytestmark = pytest.mark.usefixtures("figures")
 EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}
 SCORE = {
     "metric": "chrF",
@@ -30,7 +30,7 @@ METRICS = {
 
 
 @pytest.fixture
-def live(add):
+def experiment(add):
     """A folder of two finished trials and one under way, in which much differs."""
     rows = [row(1, 4.0, 1 / 3, 60.25), row(2, float("nan"), 2e-5)]
     add(
@@ -56,17 +56,18 @@ def live(add):
     return folder
 
 
-def test_a_run_comes_back_as_it_was(live, tmp_path_factory):
+def test_a_run_comes_back_as_it_was(experiment, tmp_path_factory):
     out = tmp_path_factory.mktemp("frozen")
-    place, unfinished = freeze(live, out)
-    assert place == out and unfinished == ["repe-deep.text.0"]
+    folder, unfinished_runs = freeze(experiment, out)
+    assert folder == out and unfinished_runs == ["repe-deep.text.0"]
     names = {path.name for path in out.iterdir()}
     assert names >= {"runs.jsonl", "page.toml", "notes.md", "comparison.md"}
     assert repr(read_texts(out)[0]) == repr(
-        read_texts(live)[0]
+        read_texts(experiment)[0]
     )  # nan equals nothing
     page = (out / "comparison.md").read_text()
-    assert page == write_page(live).read_text() and "What a person has" in page
+    assert page == write_page(experiment).read_text()
+    assert "What a person has" in page
     assert "ours" in {run.label for run in read_texts(out)[0]}
     text = (
         (out / "runs.jsonl").read_text().replace('"seed":3', '"seed":"three"')
@@ -82,14 +83,23 @@ def test_texts_are_frozen_together_without_their_sentences(
     add, tmp_path_factory
 ):
     for text in ("TED-HRLR az_to_en", "az_to_en, tokenised"):
-        add("repe", [row(1, 4.0, 3.5)], METRICS, text, "az_to_en", under=text)
-        live = add(
-            "baseline", [row(1, 4.0, 3.5)], {}, text, "az_to_en", under=text
+        add(
+            "repe",
+            [row(1, 4.0, 3.5)],
+            METRICS,
+            text,
+            "az_to_en",
+            subfolder=text,
         )
-    (live / "page.toml").write_text('name = "readings"')
-    out, unfinished = freeze(live, tmp_path_factory.mktemp("frozen"))
-    assert not unfinished and [len(text) for text in read_texts(out)] == [2, 2]
-    assert (out / "readings.md").read_text() == write_page(live).read_text()
+        experiment = add(
+            "baseline", [row(1, 4.0, 3.5)], {}, text, "az_to_en", subfolder=text
+        )
+    (experiment / "page.toml").write_text('name = "readings"')
+    out, unfinished_runs = freeze(experiment, tmp_path_factory.mktemp("frozen"))
+    assert not unfinished_runs
+    assert [len(runs) for runs in read_texts(out)] == [2, 2]
+    page = write_page(experiment)
+    assert (out / "readings.md").read_text() == page.read_text()
     assert write_page(out, "readings") == out / "readings.md"
     with pytest.raises(
         ValueError, match="frozen .* 'readings'. Received: --name fam"
@@ -100,11 +110,13 @@ def test_texts_are_frozen_together_without_their_sentences(
         path for path in out.iterdir() if "não".encode() in path.read_bytes()
     ]
     with pytest.raises(ValueError, match="on the same text, .* differ"):
-        write_page(live, "report")
+        write_page(experiment, "report")
 
 
-def test_a_frozen_experiment_loses_no_finished_run(live, add, tmp_path_factory):
-    out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+def test_a_frozen_experiment_loses_no_finished_run(
+    experiment, add, tmp_path_factory
+):
+    out, _ = freeze(experiment, tmp_path_factory.mktemp("frozen"))
     add(
         "repe-deep.text.1",
         [row(1, 4.0, 3.0)],
@@ -112,39 +124,39 @@ def test_a_frozen_experiment_loses_no_finished_run(live, add, tmp_path_factory):
         EMBEDDED,
         training={"seed": 1},
     )
-    freeze(live, out)
+    freeze(experiment, out)
     assert len(read_texts(out)[0]) == 4
-    before = (out / "runs.jsonl").read_bytes()
-    (live / "repe.text.3" / "metrics.json").unlink()
-    config = live / "baseline.text.0" / "config.toml"
+    content = (out / "runs.jsonl").read_bytes()
+    (experiment / "repe.text.3" / "metrics.json").unlink()
+    config = experiment / "baseline.text.0" / "config.toml"
     config.write_text(config.read_text().replace("seed = 0", "seed = 4"))
     with pytest.raises(
         ValueError, match="finished: baseline.text.0, repe.text.3"
     ):
-        freeze(live, out)
-    assert (out / "runs.jsonl").read_bytes() == before
+        freeze(experiment, out)
+    assert (out / "runs.jsonl").read_bytes() == content
     (out / "runs.jsonl").rename(out / "mine")
     with pytest.raises(ValueError, match="with other files. Choose another"):
-        freeze(live, out)
+        freeze(experiment, out)
 
 
-def test_a_selection_takes_runs_with_their_look(live, tmp_path_factory):
-    frozen, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+def test_a_selection_takes_runs_with_their_look(experiment, tmp_path_factory):
+    frozen_folder, _ = freeze(experiment, tmp_path_factory.mktemp("frozen"))
     folder = tmp_path_factory.mktemp("page")
-    for there in (live, frozen):
+    for source in (experiment, frozen_folder):
         names = '["repe", "repe.text.3", "baseline.text.0"]'
-        (folder / "selection.toml").write_text(f'"{there}" = {names}\n')
+        (folder / "selection.toml").write_text(f'"{source}" = {names}\n')
         labels = {run.name: run.label for run in read_texts(folder)[0]}
         assert labels == {"baseline.text.0": "baseline", "repe.text.3": "ours"}
     (folder / "page.toml").write_text('[models.repe]\nlabel = "mine"')
     assert [run.label for run in read_texts(folder)[0]] == ["baseline", "mine"]
-    config = live / "repe.text.3" / "config.toml"
+    config = experiment / "repe.text.3" / "config.toml"
     config.write_text(config.read_text().replace("epochs = 10", "epochs = 4"))
-    both = f'"{live}" = ["repe"]\n"{frozen}" = ["repe"]\n'
-    (folder / "selection.toml").write_text(both)
-    found = [run.settings.training.epochs for run in read_texts(folder)[0]]
-    assert sorted(found) == [4, 10]  # of one name, and not the same run
-    (folder / "selection.toml").write_text(f'"{frozen}" = ["rep"]\n')
+    selection = f'"{experiment}" = ["repe"]\n"{frozen_folder}" = ["repe"]\n'
+    (folder / "selection.toml").write_text(selection)
+    epochs = [run.settings.training.epochs for run in read_texts(folder)[0]]
+    assert sorted(epochs) == [4, 10]  # of one name, and not the same run
+    (folder / "selection.toml").write_text(f'"{frozen_folder}" = ["rep"]\n')
     with pytest.raises(
         ValueError, match="selection.toml, .* has the runs .*: rep\\."
     ):
@@ -162,10 +174,11 @@ def test_trials_are_compared_and_other_runs_reported_on(add):
     def page(folder, name=None):
         return page_settings(folder, read_texts(folder), name).name
 
-    runs, trials = add("repe", under="a") / "a", add("repe.0", under="b") / "b"
+    runs = add("repe", subfolder="a") / "a"
+    trials = add("repe.0", subfolder="b") / "b"
     assert page(runs) == "report" and page(trials) == "comparison"
     assert page(trials, "table1") == "table1"
-    add("repe.0", text="another", under="b/another")
+    add("repe.0", text="another", subfolder="b/another")
     assert page(trials) == "families"
     (trials / "page.toml").write_text('name = "figure3"')
     assert page(trials) == "figure3"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from elsewhere import python
 from fake_runs import row
-from test_committed import COMMITTED, RESULTS
+from test_committed import COMMITTED_PAGES, RESULTS
 
 import reprt
 from reprt_lab.folder import RunFolder
@@ -20,7 +20,7 @@ from reprt_lab.records import read_records
 FIELD = r'    %s: bool = .*\n    """(.|\n)*?"""\n'
 # What is taken out of the package, by its files: a setting of models, one of
 # trainings, all presets of recurrent models, and their family.
-REMOVED = {
+REMOVED_SETTINGS = {
     "models/settings.py": [FIELD % "query_key_norm"],
     "training/settings.py": [FIELD % "tensorboard"],
     "models/presets.toml": [
@@ -46,36 +46,36 @@ for number, page in enumerate(sys.argv[1:]):
 def test_every_page_is_written_without_settings_that_frozen_runs_have(tmp_path):
     package = tmp_path / "reprt"
     shutil.copytree(Path(reprt.__file__).parent, package, symlinks=True)
-    for name, patterns in REMOVED.items():
+    for name, patterns in REMOVED_SETTINGS.items():
         path = package / name
         text = path.read_text("utf-8")
         for pattern in patterns:
             text, count = re.subn(pattern, "", text)
             assert count, pattern
         path.write_text(text, "utf-8")
-    python(WRITE, *COMMITTED, cwd=tmp_path)
-    table1 = str(COMMITTED.index(RESULTS / "table1" / "table1.md"))
+    python(WRITE, *COMMITTED_PAGES, cwd=tmp_path)
+    table1 = str(COMMITTED_PAGES.index(RESULTS / "table1" / "table1.md"))
     text = (tmp_path / "pages" / table1 / "table1.md").read_text("utf-8")
     assert "model.query_key_norm = False" in text
-    assert len([*tmp_path.glob("pages/*/*.md")]) == len(COMMITTED)
+    assert len([*tmp_path.glob("pages/*/*.md")]) == len(COMMITTED_PAGES)
 
 
 @pytest.fixture
-def frozen(tmp_path):
+def add_frozen(tmp_path):
     """A function that adds a frozen run with another value; returns their folder."""
     line = (
         (RESULTS / "embedded_corpus" / "runs.jsonl").read_text().splitlines()[0]
     )
     lines = []
 
-    def frozen(table, key, value):
+    def add_frozen(table, key, value):
         run = json.loads(line)
         run["settings"].setdefault(table, {})[key] = value
         lines.append(json.dumps(run) + "\n")
         (tmp_path / "runs.jsonl").write_text("".join(lines))
         return tmp_path
 
-    return frozen
+    return add_frozen
 
 
 @pytest.mark.parametrize(
@@ -89,34 +89,38 @@ def frozen(tmp_path):
     ],
 )
 def test_what_is_gone_tells_runs_apart_and_is_shown(
-    frozen, table, key, tmp_path_factory, drawn
+    add_frozen, table, key, tmp_path_factory, figures
 ):
-    frozen(table, key, "first")
-    folder = frozen(table, key, "second")
+    add_frozen(table, key, "first")
+    folder = add_frozen(table, key, "second")
     (runs,) = read_texts(folder)
-    shown = [f"{table}.{key} = first", f"{table}.{key} = second"]
-    assert [{*shown} & {*run.departures} for run in runs] == [
-        {shown[0]},
-        {shown[1]},
+    departures = [f"{table}.{key} = first", f"{table}.{key} = second"]
+    assert [{*departures} & {*run.departures} for run in runs] == [
+        {departures[0]},
+        {departures[1]},
     ]
     out, _ = freeze(folder, tmp_path_factory.mktemp("frozen"))
     assert read_records(out / "runs.jsonl") == runs
     page = (out / "report.md").read_text()
-    assert all(departure in page for departure in shown)
+    assert all(departure in page for departure in departures)
 
 
-def test_a_run_of_a_preset_that_is_gone_shows_the_whole_model(frozen, drawn):
-    folder = frozen("model", "num_blocks", 2)
+def test_a_run_of_a_preset_that_is_gone_shows_the_whole_model(
+    add_frozen, figures
+):
+    folder = add_frozen("model", "num_blocks", 2)
     line = (folder / "runs.jsonl").read_text()
-    other = re.sub('"preset": "[^"]*"', '"preset": "gone"', line)
-    (folder / "runs.jsonl").write_text(line + other)
+    other_line = re.sub('"preset": "[^"]*"', '"preset": "gone"', line)
+    (folder / "runs.jsonl").write_text(line + other_line)
     (runs,) = read_texts(folder)
-    usual, gone = sorted(runs, key=lambda run: run.settings.preset == "gone")
-    assert "model.num_blocks = 2" in gone.departures
-    assert "model.num_blocks = 2" not in usual.departures
+    known_run, unknown_run = sorted(
+        runs, key=lambda run: run.settings.preset == "gone"
+    )
+    assert "model.num_blocks = 2" in unknown_run.departures
+    assert "model.num_blocks = 2" not in known_run.departures
 
 
-def test_a_live_run_is_read_so_for_a_page_only(add, drawn):
+def test_a_live_run_is_read_so_for_a_page_only(add, figures):
     folder = add("repe", [row(1, 3.0, 2.0)], {})
     config = folder / "repe" / "config.toml"
     config.write_text(config.read_text() + "\n[gone]\nkey = 1\n")
@@ -154,6 +158,8 @@ def test_a_live_run_is_read_so_for_a_page_only(add, drawn):
         ),
     ],
 )
-def test_a_damaged_value_is_still_refused(frozen, table, key, value, message):
+def test_a_damaged_value_is_still_refused(
+    add_frozen, table, key, value, message
+):
     with pytest.raises(ValueError, match=message):
-        read_texts(frozen(table, key, value))
+        read_texts(add_frozen(table, key, value))

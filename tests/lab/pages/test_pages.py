@@ -10,7 +10,7 @@ from reprt_lab.folder import RunFolder
 from reprt_lab.pages import PAGES, write_page
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
-OURS = "ours, TED-HRLR pt_to_en"
+OUR_LABEL = "ours, TED-HRLR pt_to_en"
 PREFIX, TEST = "val_prefix_loss_per_token", "test_prefix_loss_per_token"
 COST = {
     "parameters_without_tables": 1000,
@@ -19,7 +19,7 @@ COST = {
     "train_flops": 10**9,
 }
 
-pytestmark = pytest.mark.usefixtures("drawn")
+pytestmark = pytest.mark.usefixtures("figures")
 
 
 def page(folder, name):
@@ -28,16 +28,15 @@ def page(folder, name):
 
 def lines(text, *cells):
     """The cells of the table's lines that begin with these."""
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("|")
-    ]
+    rows = []
+    for line in text.splitlines():
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.strip("|").split("|")])
     return [row[len(cells) :] for row in rows if row[: len(cells)] == [*cells]]
 
 
 @pytest.mark.parametrize("name", sorted(set(PAGES) - {"readings"}))
-def test_a_page_can_be_written_before_any_epoch_has_ended(add, drawn, name):
+def test_a_page_can_be_written_before_any_epoch_has_ended(add, figures, name):
     folder = add("repe.text.0")
     (folder / "notes.md").write_text(
         "What I *saw*.\n\né bom\n", encoding="utf-8"
@@ -50,21 +49,21 @@ def test_a_page_can_be_written_before_any_epoch_has_ended(add, drawn, name):
     elif name not in ("figure3", "table1"):
         assert re.search("Not finished.*: repe.text.0.", text)
     assert "\n\nWhat I *saw*.\n\né bom\n\n" in text and "\n\n\n" not in text
-    assert (".png)" in text) == bool(drawn)
+    assert (".png)" in text) == bool(figures)
 
 
 def test_official_results_stand_beside_the_papers_with_the_difference(
-    add, drawn
+    add, figures
 ):
     add("repe", [row(1, 3.0, 2.0), row(2, 1.25, 1.5)], {"test_bleu": 31.24})
     text = page(add("baseline", [row(1, 1.84, 2.1, 120.0)], {}), "report")
     assert text.startswith("# RePE and its baseline on TED-HRLR pt_to_en\n")
     assert "not comparable" not in text.lower()
-    theirs = "10,184,162 (on pt_to_en)|10|1.84|2.13|–|–|4,049|–"
-    paper = "paper, TED-HRLR pt_to_en"
-    assert lines(text, "baseline", paper) == [theirs.split("|")]
-    ours = "1,234,567|2|1.250|1.500|+0.03|-0.03|60.0|31.2"
-    assert lines(text, "repe", OURS) == [ours.split("|")]
+    paper_row = "10,184,162 (on pt_to_en)|10|1.84|2.13|–|–|4,049|–"
+    paper_label = "paper, TED-HRLR pt_to_en"
+    assert lines(text, "baseline", paper_label) == [paper_row.split("|")]
+    our_row = "1,234,567|2|1.250|1.500|+0.03|-0.03|60.0|31.2"
+    assert lines(text, "repe", OUR_LABEL) == [our_row.split("|")]
     for model, *losses in (
         ("baseline", "1.841", "2.101"),
         ("repe", "1.251", "1.501"),
@@ -81,11 +80,13 @@ def test_every_number_on_another_text_carries_its_name(add):
     assert (
         "> **Not comparable with the paper.**" in text and "− paper" not in text
     )
-    whose = [", ".join(cells[:2]) for cells in lines(text)]
-    ours = [each for each in whose if re.match("(repe|baseline), [a-z]", each)]
-    assert len(ours) == 4
-    for each in ours:
-        assert ("TED-HRLR" if "paper" in each else EMBEDDED) in each
+    labels = [", ".join(cells[:2]) for cells in lines(text)]
+    result_labels = [
+        label for label in labels if re.match("(repe|baseline), [a-z]", label)
+    ]
+    assert len(result_labels) == 4
+    for label in result_labels:
+        assert ("TED-HRLR" if "paper" in label else EMBEDDED) in label
     assert "- o \\*1\\*\n  - reference: a \\| b\n  - repe: \\<hi>\n" in text
 
 
@@ -94,11 +95,13 @@ def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     mean = {"averaged_models": ["a", "b"], "val_loss": 1.75}
     add("repe-wide", [row(1, 3.0, 2.0)], mean, schedule={"dim": 128})
     text = page(add("repe", [row(1, 3.0, 2.0)], starts=2), "report")
-    begun = "–", "1 so far", "3.000", "2.000", "60.0"
-    assert lines(text, "repe", OURS, *begun)
-    assert lines(text, "baseline", OURS, "–", "0 so far", "–")
+    cells = "–", "1 so far", "3.000", "2.000", "60.0"
+    assert lines(text, "repe", OUR_LABEL, *cells)
+    assert lines(text, "baseline", OUR_LABEL, "–", "0 so far", "–")
     assert lines(text, "repe-wide", "`repe-wide`", "repe, schedule.dim = 128")
-    assert lines(text, "repe-wide", OURS, "1,234,567", "1", "3.000", "1.750")
+    assert lines(
+        text, "repe-wide", OUR_LABEL, "1,234,567", "1", "3.000", "1.750"
+    )
     assert "The model of repe-wide is a mean of the last models" in text
     assert "− paper" not in text and "  - 4 × `reprt train mine" in text
 
@@ -110,18 +113,18 @@ def test_the_page_of_a_running_training_says_how_far_it_is(add, name):
     run.write_log([{"step": 120, "val_loss_per_token": 1.5}], "steps.csv")
     with run.claim():
         text = page(folder, name)
-    now = "repe is in training, after 1 of 10 epochs, at step 120."
-    assert f"> **Not finished.** {now}" in text and "](steps.png)" in text
+    progress = "repe is in training, after 1 of 10 epochs, at step 120."
+    assert f"> **Not finished.** {progress}" in text and "](steps.png)" in text
     run.checkpoints.mkdir()
     (run.checkpoints / "step-00000130.npz").touch()
-    then = "repe was interrupted, after 1 of 10 epochs, at step 130."
-    assert f"> **Not finished.** {then}" in page(folder, name)
+    interruption = "repe was interrupted, after 1 of 10 epochs, at step 130."
+    assert f"> **Not finished.** {interruption}" in page(folder, name)
 
 
 def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
     example = {"source": "o 'b'", "reference": "a | b", "translation": "<hi>"}
     score = {"metric": "BLEU", "form": "detokenised", "value": 31.24}
-    measured = {
+    metrics = {
         TEST: 2.0,
         "test_bleu": 33.0,
         "test_scores": [Score(**score, signature="nrefs:1|case:mixed")],
@@ -129,8 +132,8 @@ def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
         "best_step": 1200,
         "stopped_early": True,
     }
-    mine = {"text": "de_to_en from corpus.de", "pair": "de_to_en"}
-    folder = add("repe-causal", [row(1, 3.0, 2.5)], measured, **mine)
+    origin = {"text": "de_to_en from corpus.de", "pair": "de_to_en"}
+    folder = add("repe-causal", [row(1, 3.0, 2.5)], metrics, **origin)
     text = page(folder, "translation")
     assert text.startswith("# A translator: de_to_en from corpus.de\n")
     assert not re.search("paper|TED|RePE|baseline|Not finished", text)
@@ -145,31 +148,33 @@ def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
     assert "reprt evaluate repe-causal new.de new.en\n" in text
 
 
-def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):
-    early = {"best_step": 1200, "stopped_early": True}
-    add("repe.0", [row(1, 3.0, 2.0)], early)
+def test_trials_in_a_report_have_names_and_colours_of_their_own(add, figures):
+    metrics = {"best_step": 1200, "stopped_early": True}
+    add("repe.0", [row(1, 3.0, 2.0)], metrics)
     folder = add("repe.1", [row(1, 4.0, 2.0)], {}, training={"seed": 1})
     text = page(folder, "report")
     for seed, loss in enumerate(("3.000", "4.000")):
-        assert lines(text, f"repe, repe.{seed}", OURS, "1,234,567", "1", loss)
+        assert lines(
+            text, f"repe, repe.{seed}", OUR_LABEL, "1,234,567", "1", loss
+        )
     assert "repe, repe.0 (step 1,200, stopped early) is the best by" in text
-    (legend,) = drawn[0].legends
+    (legend,) = figures[0].legends
     assert [text.get_text()[6:] for text in legend.texts] == [
         "repe.0",
         "repe.1",
     ]
-    first, second = (p.get_facecolor() for p in legend.legend_handles)
+    first, second = (patch.get_facecolor() for patch in legend.legend_handles)
     assert first != second
 
 
 def test_runs_of_two_commands_are_told_apart_by_their_settings(add):
-    add("repe", [row(1, 3.0, 2.0)], {}, under="a")
+    add("repe", [row(1, 3.0, 2.0)], {}, subfolder="a")
     folder = add(
-        "repe", [row(1, 4.0, 2.0)], {}, under="b", model={"dropout": 0.5}
+        "repe", [row(1, 4.0, 2.0)], {}, subfolder="b", model={"dropout": 0.5}
     )
     text = page(folder, "report")
     for label in ("repe, repe", "repe, repe, model.dropout = 0.5"):
-        assert lines(text, label, OURS)
+        assert lines(text, label, OUR_LABEL)
 
 
 def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
@@ -181,19 +186,21 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
         for model, results in models.items():
             name = paper.LABELS[model]
             ((_, _, *cells),) = lines(text, pair, name, "paper")
-            numbers = [float(c.replace(",", "")) for c in cells if c != "–"]
+            numbers = [
+                float(cell.replace(",", "")) for cell in cells if cell != "–"
+            ]
             assert numbers == [*results.values()]
     # The paper: 4.34 and 4.23 for the baseline, 4.32 and 4.22 for RePE.
-    ours = "–|–|2|4.50|+0.16|4.00|-0.23|60"
-    assert lines(text, "az_to_en", "baseline", "ours") == [ours.split("|")]
-    ours = "–|–|1|4.50 ± 0.71|+0.18|3.60 ± 0.14|-0.62|20 ± 14"
+    expected = "–|–|2|4.50|+0.16|4.00|-0.23|60"
+    assert lines(text, "az_to_en", "baseline", "ours") == [expected.split("|")]
+    expected = "–|–|1|4.50 ± 0.71|+0.18|3.60 ± 0.14|-0.62|20 ± 14"
     repe = lines(text, "az_to_en", "RePE as published", "ours")
-    assert repe == [ours.split("|")]
+    assert repe == [expected.split("|")]
 
 
 def test_table1_names_departures_and_other_texts(add):
-    mine = "az_to_en from mine (not TED)"
-    add("repe", [row(1, 1.0, 1.0)], {}, mine, "az_to_en", under="mine")
+    name = "az_to_en from mine (not TED)"
+    add("repe", [row(1, 1.0, 1.0)], {}, name, "az_to_en", subfolder="mine")
     add("repe-wide", [row(1, 1.0, 1.0)], {}, **AZ, schedule={"dim": 128})
     add("repe", [row(1, 4.0, 3.5)], {}, **AZ)
     folder = add(
@@ -202,20 +209,27 @@ def test_table1_names_departures_and_other_texts(add):
     text = page(folder, "table1")
     repe = "az_to_en", "RePE as published"
     assert len(lines(text, *repe, "paper", "5,946", "671")) == 1
-    assert lines(text, *repe, f"ours, on {mine}: not comparable", "33", "10")
-    whose = "ours, training.epochs = 1"
-    assert lines(text, "az_to_en", "baseline", whose, "–", "–", "1", "2.00")
+    assert lines(text, *repe, f"ours, on {name}: not comparable", "33", "10")
+    label = "ours, training.epochs = 1"
+    assert lines(text, "az_to_en", "baseline", label, "–", "–", "1", "2.00")
     assert lines(text, AZ["text"], "repe-wide", "schedule.dim = 128")
     assert lines(text, AZ["text"], "repe", "–", "1")
 
 
 def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     # The paper: 4.32 and 4.22 for RePE, 4.34 and 4.23 for its baseline.
-    padded = {"model": {"padding_in_statistics": True}}
+    padding_setting = {"model": {"padding_in_statistics": True}}
     add("repe.m64.0", [row(1, 3.92, 3.92)], {}, **AZ)
-    add("repe-padded.m64.0", [row(1, 4.32, 4.26)], {}, **AZ, **padded)
+    add("repe-padded.m64.0", [row(1, 4.32, 4.26)], {}, **AZ, **padding_setting)
     seed = {"training": {"seed": 1}}
-    add("repe-padded.m64.1", [row(1, 4.32, 4.20)], {}, **AZ, **padded, **seed)
+    add(
+        "repe-padded.m64.1",
+        [row(1, 4.32, 4.20)],
+        {},
+        **AZ,
+        **padding_setting,
+        **seed,
+    )
     folder = add("repe-table.m64.0", [row(1, 9.0, 9.0)], **AZ)
     add("baseline.m64.0", [row(1, 4.30, 4.27)], {}, **AZ, schedule={"dim": 64})
     add("baseline.m128.0", [row(1, 4.50, 4.20)], {}, **AZ)
@@ -234,16 +248,18 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
         ["repe", padding, "nothing", "+0.400", "+0.340"],
     ]
     assert "Not finished: repe-table.m64.0." in text
-    folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
+    folder = add(
+        "repe", text="de_to_en from mine", pair="de_to_en", subfolder="de"
+    )
     with pytest.raises(
         ValueError, match="one pair of Table 1. .*: az_to_en, de_"
     ):
         write_page(folder, "readings")
 
 
-def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
-    slept = row(3, 3.0, 2.0, seconds=180.0)
-    add("repe.text.0", [row(1, 4.0, 3.0), row(2, 3.0, 2.0), slept], {})
+def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, figures):
+    long_epoch = row(3, 3.0, 2.0, seconds=180.0)
+    add("repe.text.0", [row(1, 4.0, 3.0), row(2, 3.0, 2.0), long_epoch], {})
     add("repe.text.1", [row(1, 6.0, 5.0)], training={"seed": 1})
     add("repe.equal.0", [row(1, 9.0, 9.0)], {}, schedule={"dim": 128})
     folder = add("repe-prefix.text.0", [row(1, 1.0, 1.0)], {})
@@ -256,65 +272,79 @@ def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
     assert rows[0][:4] == ["5.00 (4.00–6.00)", "3.00", "3.00", "–"]
     assert lines(text, "baseline", "", "0", "–", "–", "4,297.8 ± 675.8")
     curves = {
-        line.get_label(): [*line.get_ydata()] for line in drawn[0].axes[0].lines
+        line.get_label(): [*line.get_ydata()]
+        for line in figures[0].axes[0].lines
     }
     assert curves[f"{name} (trials: 2)"] == [5.0, 3.0, 3.0]
     assert curves["baseline, validation, ours (trials: 0)"] == []
 
 
-def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
-    equal, wide = {"schedule": {"dim": 128}}, {"model": {"embedding_dim": 128}}
+def test_a_comparison_sets_both_losses_side_by_side(add, figures):
+    equal_schedule = {"schedule": {"dim": 128}}
+    wide_model = {"model": {"embedding_dim": 128}}
 
-    def trial(name, forced, measured, **tables):
+    def trial(name, forced_loss, metrics, **tables):
         seed = {"training": {"seed": int(name[-1])}}
         return add(
-            name, [row(1, 3.0, forced - 0.001, 2.0)], measured, **seed, **tables
+            name,
+            [row(1, 3.0, forced_loss - 0.001, 2.0)],
+            metrics,
+            **seed,
+            **tables,
         )
 
-    trial("repe.equal.0", 1.0, {PREFIX: 3.0, "test_bleu": 4.0}, **equal)
-    trial("repe.equal.1", 2.0, {PREFIX: 5.0, "test_bleu": 6.0}, **equal)
-    trial("repe.equal.2", 2.0, None, **equal)
-    trial("repe-not.equal.0", 9.0, {}, **equal)  # which did not search
-    trial("baseline.text.0", 2.5, {PREFIX: 2.5, "test_bleu": 7.0}, **wide)
+    trial(
+        "repe.equal.0", 1.0, {PREFIX: 3.0, "test_bleu": 4.0}, **equal_schedule
+    )
+    trial(
+        "repe.equal.1", 2.0, {PREFIX: 5.0, "test_bleu": 6.0}, **equal_schedule
+    )
+    trial("repe.equal.2", 2.0, None, **equal_schedule)
+    trial("repe-not.equal.0", 9.0, {}, **equal_schedule)  # which did not search
+    trial("baseline.text.0", 2.5, {PREFIX: 2.5, "test_bleu": 7.0}, **wide_model)
     folder = trial(
-        "baseline.text.1", 2.5, {PREFIX: 3.5, "test_bleu": 9.0}, **wide
+        "baseline.text.1", 2.5, {PREFIX: 3.5, "test_bleu": 9.0}, **wide_model
     )
     text = page(folder, "comparison")
-    found = lines(text.split("## m = 128")[1].split("##")[0])
+    rows = lines(text.split("## m = 128")[1].split("##")[0])
     base = "baseline | no | 2 | 1,234,567 | 2.500 ± 0.000 | 3.000 ± 0.707 | –"
     repe = (
         "repe | **yes** | 2 | 1,234,567 | 1.500 ± 0.707 | 4.000 ± 1.414 | "
         "+1.000 ± 0.707"
     )
     other = "repe-not | **yes** | 1 | 1,234,567 | 9.000 | – | –"
-    assert [" | ".join(row[:7]) for row in found[2:]] == [base, repe, other]
+    assert [" | ".join(row[:7]) for row in rows[2:]] == [base, repe, other]
     assert "Not finished: repe.equal.2." in text and "Differences from" in text
-    dots = [line for line in drawn[0].axes[0].lines if line.get_marker() == "o"]
-    filled = [[*d.get_xdata()] for d in dots if d.get_fillstyle() == "full"]
-    assert filled[:2] == [[2.5, 3.5], [3.0, 5.0]]
+    dots = [
+        line for line in figures[0].axes[0].lines if line.get_marker() == "o"
+    ]
+    values = [
+        [*dot.get_xdata()] for dot in dots if dot.get_fillstyle() == "full"
+    ]
+    assert values[:2] == [[2.5, 3.5], [3.0, 5.0]]
 
 
-def test_a_comparison_without_a_baseline_has_no_column_for_it(add, drawn):
+def test_a_comparison_without_a_baseline_has_no_column_for_it(add, figures):
     text = page(
         add("repe.text.0", [row(1, 3.0, 2.0)], {PREFIX: 3.0}), "comparison"
     )
     assert "teacher-forced" in text and "prefix − baseline's" not in text
 
 
-def test_families_compare_the_best_rates_with_the_reference(add, drawn):
-    def trial(name, validation, test, bleu, rate, **more):
-        measured = {
+def test_families_compare_the_best_rates_with_the_reference(add, figures):
+    def trial(name, validation, test, bleu, rate, **costs):
+        metrics = {
             PREFIX: validation,
             TEST: test,
             "test_bleu": bleu,
             **COST,
-            **more,
+            **costs,
         }
         tables = {
             "schedule": {"peak": rate},
             "training": {"seed": int(name[-1])},
         }
-        return add(name, [row(1, 4.0, validation)], measured, **tables)
+        return add(name, [row(1, 4.0, validation)], metrics, **tables)
 
     trial("repe.high.0", 2.0, 9.0, 30.0, 2e-3)
     trial("repe.high.1", 2.5, 9.5, 30.0, 2e-3, out_of_time=True)
@@ -332,45 +362,47 @@ def test_families_compare_the_best_rates_with_the_reference(add, drawn):
     assert text.startswith("# Mine\n\nThe *prefix loss*")
     assert "\n\n## What it says\n\nMuch.\n\n" in text
     assert "The reference is baseline." in text
-    found = re.sub(" +", " ", text)
+    table = re.sub(" +", " ", text)
     low, high = "inverse_sqrt from 0.001", "inverse_sqrt from 0.002"
     cells = "51.250 ± 67.529 | 6.500 ± 0.707 | – | 32.0 ± 1.4 | –"
-    assert f"| baseline | no | 2 | {low} | {cells} |" in found
+    assert f"| baseline | no | 2 | {low} | {cells} |" in table
     cells = (
         "2.250 ± 0.354 | 9.250 ± 0.354 | **+2.750 ± 0.354** | 30.0 ± 0.0 | "
         "-2.0 ± 1.4"
     )
-    assert rf"| a\|b | **yes** | 2 | {high} | {cells} |" in found
-    assert rf"| a\|b | {low} | 1 | 3.000 |" in found
-    assert "| 1.20e5 | 1.00e9 | 0.017 | 1.67e7 |" in found
+    assert rf"| a\|b | **yes** | 2 | {high} | {cells} |" in table
+    assert rf"| a\|b | {low} | 1 | 3.000 |" in table
+    assert "| 1.20e5 | 1.00e9 | 0.017 | 1.67e7 |" in table
     assert (
         "Out of time before the last epoch, and counted: repe.high.1." in text
     )
-    left_out = "repe-new.low.0, repe-old.low.0."
-    assert f"Not finished, or without these numbers: {left_out}" in text
+    names = "repe-new.low.0, repe-old.low.0."
+    assert f"Not finished, or without these numbers: {names}" in text
     assert "  - 7 × `reprt train mine.toml`, commit `0123456789ab`" in text
-    bleu, losses = drawn[0].axes
+    bleu, losses = figures[0].axes
     assert [[*line.get_ydata()] for line in bleu.lines] == [[30.0, 30.0]]
     assert [[*line.get_ydata()] for line in losses.lines] == [[9.0, 9.5]]
 
 
-def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
+def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(
+    add, figures
+):
     def trial(name, test, *lengths):
-        found = [
+        parts = [
             {
-                "longest": n,
+                "longest": longest,
                 "sentences": 2,
                 "prefix_loss_per_token": loss,
                 "bleu": 9.0,
             }
-            for n, loss in zip((30, None), lengths)
+            for longest, loss in zip((30, None), lengths)
         ]
-        measured = {PREFIX: test, TEST: test, **COST, "test_by_length": found}
+        metrics = {PREFIX: test, TEST: test, **COST, "test_by_length": parts}
         tables = {
             "training": {"seed": int(name[-1])},
             "model": {"value": "states"},
         }
-        return add(name, [row(1, 4.0, test)], measured, **tables)
+        return add(name, [row(1, 4.0, test)], metrics, **tables)
 
     trial("repe.text.0", 2.0)
     trial("repe.text.1", 3.0)
@@ -389,12 +421,12 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
     assert lines(text, "repe-short") == [["4.000", "9.0", "6.000", "9.0"]]
     spread = ["5.000 ± 0.000", "9.0 ± 0.0", "6.500 ± 0.707", "9.0 ± 0.0"]
     assert lines(text, "repe-other") == [spread]
-    losses, (by_length,) = (figure.axes for figure in drawn)
+    losses, (length_axes,) = (figure.axes for figure in figures)
     assert [[*dots.get_xdata()] for dots in losses[0].lines] == [[2.0, 3.0]]
     assert losses[0].lines[0].get_fillstyle() == "none"
-    assert {line.get_linestyle() for line in by_length.lines} == {"--"}
-    above = [[*line.get_ydata()] for line in by_length.lines]
-    assert above == [[0.0, 0.0], [1.0, 0.5]]
+    assert {line.get_linestyle() for line in length_axes.lines} == {"--"}
+    differences = [[*line.get_ydata()] for line in length_axes.lines]
+    assert differences == [[0.0, 0.0], [1.0, 0.5]]
 
 
 def test_controls_are_compared_over_the_seeds_that_both_have(add):
@@ -403,24 +435,28 @@ def test_controls_are_compared_over_the_seeds_that_both_have(add):
 
     def run(name, seed, loss, bleu, **tables):
         numbers = {PREFIX: loss, TEST: loss, "test_bleu": bleu, **COST}
-        seeded = {"training": {"seed": seed}}
+        seed_setting = {"training": {"seed": seed}}
         return add(
-            f"{name}.{seed}", [row(1, 3.0, 3.0)], numbers, **seeded, **tables
+            f"{name}.{seed}",
+            [row(1, 3.0, 3.0)],
+            numbers,
+            **seed_setting,
+            **tables,
         )
 
     for seed, losses in enumerate([(3.0, 3.2), (2.8, 3.2)], 11):
         run("repe", seed, losses[0], seed + 9.0, **text)
         run("baseline", seed, losses[1], 19.0, **text)
     run("baseline", 13, 9.0, 1.0, **text)  # whose pair is not there
-    run("repe", 11, 1.0, 30.0, under="pt")
-    folder = run("baseline", 11, 2.0, 30.0, under="pt")
+    run("repe", 11, 1.0, 30.0, subfolder="pt")
+    folder = run("baseline", 11, 2.0, 30.0, subfolder="pt")
     pairs = [["repe", "baseline"], ["baseline", "repe"]]
     (folder / "page.toml").write_text(
         f'name = "controls"\ncomparisons = {pairs}\n'
     )
-    found = page(folder, None).split("## Comparisons")[1].split("## ")[0]
+    section = page(folder, None).split("## Comparisons")[1].split("## ")[0]
     test = "2|-0.300 [-1.571, +0.971]|+1.5 [-4.9, +7.9]|0.205"
-    assert [row[1:] for row in lines(found, "repe", "baseline")] == [
+    assert [row[1:] for row in lines(section, "repe", "baseline")] == [
         "1|-1.000|+0.0|–".split("|"),
         test.split("|"),
     ]
