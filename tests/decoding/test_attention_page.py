@@ -27,8 +27,8 @@ def maps():
         "sentence": "olá <i>mundo</i>",
         "translation": "hello <i>world</i>",
     }
-    found = make(SOURCE, TARGET, layers=2, heads=3, **texts)
-    return dataclasses.replace(found, decoder=np.tril(found.decoder))
+    maps = make(SOURCE, TARGET, layers=2, heads=3, **texts)
+    return dataclasses.replace(maps, decoder=np.tril(maps.decoder))
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,10 @@ def visit(maps, tmp_path_factory):
     page = write_page(maps, folder / "page.html")
 
     def visit(address="", script="", page=page):
-        seen = page.with_name("seen.html")
-        seen.write_text(
-            page.read_text("utf-8") + f"<script>{script}</script>", "utf-8"
-        )
-        finished = subprocess.run(
+        scripted_page = page.with_name("scripted.html")
+        html = page.read_text("utf-8") + f"<script>{script}</script>"
+        scripted_page.write_text(html, "utf-8")
+        process = subprocess.run(
             [
                 BROWSER,
                 "--headless",
@@ -54,32 +53,31 @@ def visit(maps, tmp_path_factory):
                 # Links lead somewhere within this time.
                 "--virtual-time-budget=1000",
                 "--dump-dom",
-                f"{seen.as_uri()}#{address}",
+                f"{scripted_page.as_uri()}#{address}",
             ],
             capture_output=True,
             text=True,
             timeout=60,
         )
-        assert finished.returncode == 0, finished.stderr
+        assert process.returncode == 0, process.stderr
         # Whatever the page complains of, errors and refused resources alike.
-        assert "CONSOLE" not in finished.stderr, finished.stderr
-        return finished.stdout
+        assert "CONSOLE" not in process.stderr, process.stderr
+        return process.stdout
 
     return visit
 
 
 def opacities(dom, mark):
-    return sorted(
-        map(float, re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom))
-    )
+    numbers = re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom)
+    return sorted(map(float, numbers))
 
 
 def captions(dom):
-    found = re.findall("<figcaption>(.*?)</figcaption>", dom)
-    return [re.sub("<.*?>", "", caption) for caption in found]
+    contents = re.findall("<figcaption>(.*?)</figcaption>", dom)
+    return [re.sub("<.*?>", "", content) for content in contents]
 
 
-def above(weights, threshold):
+def visible_weights(weights, threshold):
     return np.sort(weights[(weights >= threshold) & (weights > 0)].round(4))
 
 
@@ -89,7 +87,7 @@ def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(
     dom = visit()
     assert captions(dom) == ["head 1", "head 2", "head 3"]
     assert opacities(dom, "rect") == []
-    expected = above(maps.cross[0], 0.1)
+    expected = visible_weights(maps.cross[0], 0.1)
     np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
     assert "from the target to the source, layer 1 of 2</h2>" in dom
 
@@ -97,14 +95,14 @@ def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(
 def test_the_address_chooses_kind_layer_head_view_and_threshold(maps, visit):
     dom = visit("kind=decoder&layer=2&head=3&mode=heat&threshold=0.2")
     assert opacities(dom, "line") == []
-    expected = np.sqrt(above(maps.decoder[1, 2], 0.2))
+    expected = np.sqrt(visible_weights(maps.decoder[1, 2], 0.2))
     np.testing.assert_allclose(opacities(dom, "rect"), expected, atol=0.002)
     assert captions(dom) == ["head 3 of 3all heads"]
     assert "2 of 2" in dom and ">0.2</output>" in dom
 
     dom = visit("head=mean")
     assert captions(dom) == ["mean of 3 headsall heads"]
-    expected = above(maps.cross[0].mean(0), 0.1)
+    expected = visible_weights(maps.cross[0].mean(0), 0.1)
     np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
 
     dom = visit("kind=none&layer=9&head=9&mode=3d&threshold=-1&length=2&%")
@@ -124,11 +122,16 @@ def test_tokens_are_text_in_their_own_direction(visit):
 def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
     tokens = [*SOURCE, *TARGET]
     weights = np.tri(len(tokens)) / np.arange(1, 1 + len(tokens))[:, None]
-    one = weights[None, None]
     maps = AttentionMaps(
-        SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=one
+        SOURCE,
+        TARGET,
+        "olá",
+        "hello",
+        "decoder-only",
+        sequence=weights[None, None],
     )
     page = write_page(maps, tmp_path / "page.html")
+    expected = visible_weights(weights, 0.2)
     # A kind that the model does not have is no choice.
     for address in (
         "threshold=0.2",
@@ -136,13 +139,9 @@ def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
         "kind=x&threshold=.2",
     ):
         dom = visit(address, page=page)
-        np.testing.assert_allclose(
-            opacities(dom, "line"), above(weights, 0.2), atol=0.002
-        )
+        np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
         assert dom.count("<li ") == 2 * len(tokens)
-        assert (
-            re.findall('class="first"[^>]*>([^<]*)<', dom)
-            == ["olá", "[START]"] * 2
-        )
+        first_tokens = re.findall('class="first"[^>]*>([^<]*)<', dom)
+        assert first_tokens == ["olá", "[START]"] * 2
         assert len(re.findall("<label hidden", dom)) == 5
         assert re.search('class="border" d="M0 [^"]', dom)
