@@ -25,13 +25,13 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="module")
-def repe(tmp_path_factory):
+def run(tmp_path_factory):
     return tiny_run.lively(tmp_path_factory.getbasetemp(), "repe")
 
 
 @pytest.fixture(scope="module")
-def translator(repe):
-    return Translator.load(repe, beam_size=2, max_tokens=20)
+def translator(run):
+    return Translator.load(run, beam_size=2, max_tokens=20)
 
 
 @pytest.fixture(scope="module")
@@ -40,45 +40,52 @@ def translations(translator):
 
 
 def test_a_translation_is_what_a_naive_search_says(translator, translations):
-    read = naive.Reader(translator.model)
-    for sentence, found in zip(SENTENCES, translations, strict=True):
-        assert found.source == sentence
+    reader = naive.Reader(translator.model)
+    tokenizer = translator.target_tokenizer
+    for sentence, translation in zip(SENTENCES, translations, strict=True):
+        assert translation.source == sentence
         if not sentence:
-            assert found == Translation("", (), ()) and found.text == ""
-            assert found.tokens == () and found.score == 0.0
+            assert translation == Translation("", (), ())
+            assert translation.text == "" and translation.tokens == ()
+            assert translation.score == 0.0
             continue
         (source,) = translator.source_tokenizer.encode([sentence])
-        expected = naive.beam_search(read, source, 20, 2, 0.6)
-        for one, (words, ended, log_probability, score) in zip(
-            found.alternatives, expected, strict=True
+        hypotheses = naive.beam_search(reader, source, 20, 2, 0.6)
+        for alternative, hypothesis in zip(
+            translation.alternatives, hypotheses, strict=True
         ):
-            pieces = [
-                translator.target_tokenizer.vocabulary[word] for word in words
-            ]
-            assert list(one.tokens) == pieces and one.ended == ended
-            assert one.log_probability == pytest.approx(
+            words, has_ended, log_probability, score = hypothesis
+            pieces = [tokenizer.vocabulary[word] for word in words]
+            assert list(alternative.tokens) == pieces
+            assert alternative.ended == has_ended
+            assert alternative.log_probability == pytest.approx(
                 log_probability, rel=1e-3
             )
-            assert one.score == pytest.approx(score, rel=1e-3)
-            (text,) = translator.target_tokenizer.decode([words])
-            assert one.text == detokenize_words(text)
-        best = found.alternatives[0]
-        assert (found.text, found.score) == (best.text, best.score)
+            assert alternative.score == pytest.approx(score, rel=1e-3)
+            (text,) = tokenizer.decode([words])
+            assert alternative.text == detokenize_words(text)
+        best = translation.alternatives[0]
+        assert translation.text == best.text
+        assert translation.score == best.score
 
 
-def assert_same(found, expected):
+def assert_same(translations, expected):
     """Compares translations, whose scores another batch rounds otherwise."""
-    for one, other in zip(found, expected, strict=True):
-        assert (one.source, one.notes) == (other.source, other.notes)
-        for this, that in zip(
-            one.alternatives, other.alternatives, strict=True
+    for translation, other in zip(translations, expected, strict=True):
+        assert translation.source == other.source
+        assert translation.notes == other.notes
+        for alternative, hypothesis in zip(
+            translation.alternatives, other.alternatives, strict=True
         ):
-            assert this.score == pytest.approx(that.score, rel=1e-4)
-            assert this.log_probability == pytest.approx(
-                that.log_probability, rel=1e-4
+            assert alternative.score == pytest.approx(
+                hypothesis.score, rel=1e-4
             )
-            assert (this.text, this.tokens) == (that.text, that.tokens)
-            assert this.ended == that.ended
+            assert alternative.log_probability == pytest.approx(
+                hypothesis.log_probability, rel=1e-4
+            )
+            assert alternative.text == hypothesis.text
+            assert alternative.tokens == hypothesis.tokens
+            assert alternative.ended == hypothesis.ended
 
 
 def test_one_sentence_or_several(translator, translations):
@@ -106,12 +113,13 @@ COLUMNS = {
 def test_sentences_in_arrays_tensors_and_columns(
     translator, translations, make
 ):
-    for found in (
+    for results in (
         translator(make(SENTENCES)),
         list(translator.stream(make(SENTENCES), ahead=2)),
     ):
-        assert_same(found, translations)
-        assert {type(each.source) for each in found} <= {str, np.str_}
+        assert_same(results, translations)
+        kinds = {type(translation.source) for translation in results}
+        assert kinds <= {str, np.str_}
 
 
 def test_pairs_have_two_sides_of_one_length(translator):
@@ -125,7 +133,7 @@ def test_pairs_have_two_sides_of_one_length(translator):
     assert translator("a \udce9 casa").source.startswith("a \ufffd")
 
 
-NO_SENTENCES = {
+BAD_COLUMNS = {
     "NaN": (
         pandas.Series([*SENTENCES, math.nan]),
         "nan of type float in row 5",
@@ -137,37 +145,37 @@ NO_SENTENCES = {
 
 
 @pytest.mark.parametrize(
-    "values, told", NO_SENTENCES.values(), ids=NO_SENTENCES
+    "values, message", BAD_COLUMNS.values(), ids=BAD_COLUMNS
 )
 def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
-    translator, monkeypatch, values, told
+    translator, monkeypatch, values, message
 ):
     # A search would fail, for there is none.
     monkeypatch.setattr(Translator, "search_all", None)
-    for translate in (translator, lambda given: list(translator.stream(given))):
-        with pytest.raises(
-            ValueError, match=f"Expected sentences.* Received: {told}"
-        ):
-            translate(values)
+    message = f"Expected sentences.* Received: {message}"
+    with pytest.raises(ValueError, match=message):
+        translator(values)
+    with pytest.raises(ValueError, match=message):
+        list(translator.stream(values))
 
 
 def test_a_stream_is_read_no_further_than_need_be(translator):
-    read = []
+    requests = []
 
     def sentences():
         for sentence in SENTENCES * 2:
-            read.append(sentence)
+            requests.append(sentence)
             yield sentence
 
-    found = translator.stream(sentences(), ahead=2)
-    assert read == []
+    stream = translator.stream(sentences(), ahead=2)
+    assert requests == []
     for number in range(1, 6):
-        assert next(found).source == SENTENCES[number - 1]
-        assert len(read) == 2 * -(-number // 2)
+        assert next(stream).source == SENTENCES[number - 1]
+        assert len(requests) == 2 * -(-number // 2)
 
 
 @pytest.mark.parametrize(
-    "sentence, unknown",
+    "sentence, symbols",
     [
         ("a casa 😀", "😀"),
         ("שלום a עולם", "שלום, עולם"),
@@ -179,74 +187,85 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
     ],
 )
 def test_what_the_vocabulary_does_not_know_is_said(
-    translator, sentence, unknown
+    translator, sentence, symbols
 ):
-    found = translator(sentence)
-    assert found.source == sentence and found.alternatives
-    notes = [note for note in found.notes if "lacks" in note]
-    said = f"the vocabulary lacks {unknown}"
-    assert notes == ([said] if unknown else [])
+    translation = translator(sentence)
+    assert translation.source == sentence and translation.alternatives
+    notes = [note for note in translation.notes if "lacks" in note]
+    expected = [f"the vocabulary lacks {symbols}"] if symbols else []
+    assert notes == expected
     (ids,) = translator.source_tokenizer.encode([sentence])
-    assert (UNKNOWN_ID in ids) == bool(unknown)
+    assert (UNKNOWN_ID in ids) == bool(symbols)
 
 
 def test_an_empty_answer_is_said(translator, monkeypatch):
     hypothesis = translator.search_all([np.array([2, 5, 3])])[0][0]
-    empty = [[dataclasses.replace(hypothesis, ids=())]]
-    monkeypatch.setattr(Translator, "search_all", lambda *_: empty)
+    results = [[dataclasses.replace(hypothesis, ids=())]]
+    monkeypatch.setattr(Translator, "search_all", lambda *_: results)
     notes = translator("a").notes
     assert any("the translation is empty" in note for note in notes)
 
 
-def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(repe):
-    full = Translator.load(repe, max_tokens=20)
-    short = Translator(
-        full.model,
-        full.source_tokenizer,
-        full.target_tokenizer,
+def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(run):
+    translator = Translator.load(run, max_tokens=20)
+    cutter = Translator(
+        translator.model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
         max_tokens=9,
         search={"max_tokens": 20},
     )
     sentence = "o homem sabe que ele não sabe"
-    (ids,) = full.source_tokenizer.encode([sentence])
-    found = short(sentence)
-    assert found.notes[0] == f"the first 9 of {len(ids)} tokens were read"
-    assert found.source == sentence
+    (ids,) = translator.source_tokenizer.encode([sentence])
+    translation = cutter(sentence)
+    note = f"the first 9 of {len(ids)} tokens were read"
+    assert translation.notes[0] == note
+    assert translation.source == sentence
     # As in training: what is left is the beginning, without an end.
-    read = naive.Reader(full.model)
-    [(words, ended, *_)] = naive.beam_search(read, ids[:9], 20, 1, 0.6)
-    pieces = [full.target_tokenizer.vocabulary[word] for word in words]
-    assert list(found.tokens) == pieces and found.alternatives[0].ended == ended
-    assert not [note for note in full(sentence).notes if "tokens" in note]
+    reader = naive.Reader(translator.model)
+    [(words, has_ended, *_)] = naive.beam_search(reader, ids[:9], 20, 1, 0.6)
+    vocabulary = translator.target_tokenizer.vocabulary
+    assert list(translation.tokens) == [vocabulary[word] for word in words]
+    assert translation.alternatives[0].ended == has_ended
+    notes = translator(sentence).notes
+    assert not [note for note in notes if "tokens" in note]
     # The folder says how long: a run's own text is never longer.
-    assert full.max_tokens == 128
-    assert full("a " * 127).notes[0] == "the first 128 of 129 tokens were read"
+    assert translator.max_tokens == 128
+    notes = translator("a " * 127).notes
+    assert notes[0] == "the first 128 of 129 tokens were read"
 
 
-def test_a_translation_that_does_not_end_is_said_to_be_cut(repe):
-    translator = Translator.load(repe, max_tokens=3)
-    translator.model.output_dense.bias.assign(
-        np.where(np.arange(len(translator.target_tokenizer)) == END, -1e9, 0.0)
-    )
-    found = translator("a casa")
-    assert found.notes == ("the translation did not end within the limit",)
-    assert len(found.tokens) == 3 and not found.alternatives[0].ended
+def forbid_the_end(model):
+    is_end = np.arange(model.target_vocab_size) == END
+    model.output_dense.bias.assign(np.where(is_end, -1e9, 0.0))
 
 
-def test_attention_is_that_of_every_head(repe):
-    translator = Translator.load(repe, max_tokens=20)
-    maps, found = translator.attention("a casa é"), translator("a casa é")
-    (ids,) = translator.source_tokenizer.encode(["a casa é"])
-    assert maps.source == tuple(
-        translator.source_tokenizer.vocabulary[index] for index in ids
-    )
-    assert maps.target == ("[START]", *found.tokens)
-    assert maps.written[:-1] == [*found.tokens] and maps.search == "greedy"
+def test_a_translation_that_does_not_end_is_said_to_be_cut(run):
+    translator = Translator.load(run, max_tokens=3)
+    forbid_the_end(translator.model)
+    translation = translator("a casa")
+    note = "the translation did not end within the limit"
+    assert translation.notes == (note,)
+    assert len(translation.tokens) == 3
+    assert not translation.alternatives[0].ended
+
+
+def test_attention_is_that_of_every_head(run):
+    translator = Translator.load(run, max_tokens=20)
+    maps = translator.attention("a casa é")
+    translation = translator("a casa é")
+    tokenizer = translator.source_tokenizer
+    (ids,) = tokenizer.encode(["a casa é"])
+    assert maps.source == tuple(tokenizer.vocabulary[index] for index in ids)
+    assert maps.target == ("[START]", *translation.tokens)
+    assert maps.written[:-1] == [*translation.tokens]
+    assert maps.search == "greedy"
     assert translator.attention(b"a casa \xe9").sentence == "a casa \ufffd"
     first, *_, last = maps.tokens("cross")[0]
-    assert first == f"[START] ⇒ {found.tokens[0]}"
-    assert last.endswith("[END]" if found.alternatives[0].ended else "…")
-    assert maps.translation == found.text and maps.model == repe.name
+    assert first == f"[START] ⇒ {translation.tokens[0]}"
+    has_ended = translation.alternatives[0].ended
+    assert last.endswith("[END]" if has_ended else "…")
+    assert maps.translation == translation.text and maps.model == run.name
     sources, targets = len(maps.source), len(maps.target)
     for name, queries, keys in (
         ("encoder", sources, sources),
@@ -260,27 +279,25 @@ def test_attention_is_that_of_every_head(repe):
     assert not np.triu(maps.decoder, 1).any()
 
 
-def test_attention_of_the_longest_translation_that_does_not_end(repe):
+def test_attention_of_the_longest_translation_that_does_not_end(run):
     """Its last token is not read again: the model has no position for it."""
-    run = Translator.load(repe)
-    model = run.model
-    config = model.config.changed(max_length=6)
-    sizes = model.source_vocab_size, model.target_vocab_size
-    short = reprt.models.Transformer(*sizes, config)
-    short.build()
-    short.set_weights(model.get_weights())
-    ends = np.arange(model.target_vocab_size) == END
-    short.output_dense.bias.assign(np.where(ends, -1e9, 0.0))
-    tokenizers = run.source_tokenizer, run.target_tokenizer
-    translator = Translator(short, *tokenizers)
+    original = Translator.load(run)
+    config = original.model.config.changed(max_length=6)
+    sizes = original.model.source_vocab_size, original.model.target_vocab_size
+    model = reprt.models.Transformer(*sizes, config)
+    model.build()
+    model.set_weights(original.model.get_weights())
+    forbid_the_end(model)
+    tokenizers = original.source_tokenizer, original.target_tokenizer
+    translator = Translator(model, *tokenizers)
     assert "the first 6 of" in translator("a casa " * 4).notes[0]
     maps = translator.attention("a casa")
-    found = translator("a casa").tokens
-    assert len(found) == 6 and maps.target == ("[START]", *found[:5])
+    tokens = translator("a casa").tokens
+    assert len(tokens) == 6 and maps.target == ("[START]", *tokens[:5])
     assert maps.decoder.shape[2:] == (6, 6)
 
 
-def half(content):
+def first_half(content):
     return content[: len(content) // 2]
 
 
@@ -288,24 +305,29 @@ def half(content):
     "name, change, message",
     [
         ("model.keras", None, "{}/model.keras. A run has its model.keras"),
-        ("model.keras", half, "{}/model.keras cannot be read as a Keras model"),
+        (
+            "model.keras",
+            first_half,
+            "{}/model.keras cannot be read as a Keras model",
+        ),
         ("config.toml", None, "{} to be a run folder"),
         ("config.toml", lambda _: b"[text", "{}/config.toml"),
         ("source.vocab", None, "{}/source.vocab"),
         (
             "target.vocab",
-            half,
+            first_half,
             "{}/target.vocab to be the vocabulary of the run",
         ),
     ],
 )
-def test_what_cannot_be_read_is_named(repe, tmp_path, name, change, message):
-    copy = tmp_path / "run"
-    shutil.copytree(repe, copy, ignore=shutil.ignore_patterns("checkpoints"))
-    content = (copy / name).read_bytes()
-    (copy / name).unlink()
+def test_what_cannot_be_read_is_named(run, tmp_path, name, change, message):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("checkpoints"))
+    path = folder / name
+    content = path.read_bytes()
+    path.unlink()
     if change:
-        (copy / name).write_bytes(change(content))
+        path.write_bytes(change(content))
     with pytest.raises(ValueError) as error:
-        Translator.load(copy)("o homem sabe")
-    assert message.format(copy) in str(error.value)
+        Translator.load(folder)("o homem sabe")
+    assert message.format(folder) in str(error.value)
