@@ -22,24 +22,24 @@ SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
 
 
 @pytest.fixture(autouse=True)
-def seeded():
+def random_seed():
     keras.utils.set_random_seed(1)
 
 
-def attention(ahead, source_length=None, target_length=None):
+def attention(looks_ahead, source_length=None, target_length=None):
     """A translation model as a user would write it."""
     source = keras.Input((source_length,), dtype="int32", name="z_source")
     target = keras.Input((target_length,), dtype="int32", name="a_target")
     memory = layers.Embedding(VOCAB, 8, mask_zero=True)(source)
     x = layers.Embedding(VOCAB, 8, mask_zero=True)(target)
-    x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=not ahead)
-    x = layers.LayerNormalization()(
-        x + layers.MultiHeadAttention(2, 4)(x, memory)
-    )
+    self_attention = layers.MultiHeadAttention(2, 4)
+    x = x + self_attention(x, x, use_causal_mask=not looks_ahead)
+    x = x + layers.MultiHeadAttention(2, 4)(x, memory)
+    x = layers.LayerNormalization()(x)
     return keras.Model([source, target], layers.Dense(VOCAB)(x), name="user")
 
 
-class Custom(keras.Model):
+class CustomModel(keras.Model):
     """Each position sees its own token and the source; subclasses add to that."""
 
     def __init__(self, **kwargs):
@@ -60,7 +60,7 @@ class Custom(keras.Model):
         return self.dense(states)
 
 
-class Subtle(Custom):
+class SubtleModel(CustomModel):
     """Position 5 sees a little of token 6, counted from 1."""
 
     weight = 1e-3
@@ -73,16 +73,17 @@ class Subtle(Custom):
         return states + ops.matmul(link, states)
 
 
-class WeaklyMasked(Custom):
+class WeaklyMaskedModel(CustomModel):
     """Attention that subtracts too little from the scores of later tokens."""
 
     def states(self, states):
         scores = ops.matmul(states, ops.transpose(states, (0, 2, 1)))
-        later = np.triu(np.ones(scores.shape[1:], "float32"), 1)
-        return states + ops.matmul(ops.softmax(scores - 9.0 * later), states)
+        mask = np.triu(np.ones(scores.shape[1:], "float32"), 1)
+        weights = ops.softmax(scores - 9.0 * mask)
+        return states + ops.matmul(weights, states)
 
 
-class Tied(Custom):
+class TiedModel(CustomModel):
     """The embedding is the output's weights too, and says where a token stands."""
 
     def states(self, states):
@@ -97,14 +98,14 @@ class Tied(Custom):
         return self.dense(ops.log_softmax(logits, axis=-1))
 
 
-class Counting(Custom):
+class CountingModel(CustomModel):
     """Sees nothing of later tokens but how many there are."""
 
     def states(self, states):
         return states * states.shape[1]
 
 
-class WithoutTables(keras.Model):
+class ModelWithoutTables(keras.Model):
     """Looks tokens up by hand, and sees the next one."""
 
     def __init__(self):
@@ -116,21 +117,22 @@ class WithoutTables(keras.Model):
         return self.dense(states + ops.roll(states, -1, axis=1))
 
 
-def later(matrix):
+def above_diagonal(matrix):
     return matrix[np.triu_indices(len(matrix), 1)]
 
 
 def test_the_published_model_looks_ahead():
-    found = audit(models.build("repe", VOCAB, VOCAB, **TINY))
-    assert found.looks_ahead
-    assert found.first_offending["perturbation"] == ((0, 1), (0, 2), (0, 3))
-    assert later(found.perturbation).min() > found.tolerance["perturbation"]
-    assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
-    report = str(found)
-    assert "repe looks ahead" in report
-    assert "not what search will see" in report
-    assert report.count("position 1 depends on token 2") == len(METHODS)
-    assert "and 63 more" in report
+    report = audit(models.build("repe", VOCAB, VOCAB, **TINY))
+    assert report.looks_ahead
+    assert report.first_offending["perturbation"] == ((0, 1), (0, 2), (0, 3))
+    dependence = above_diagonal(report.perturbation)
+    assert dependence.min() > report.tolerance["perturbation"]
+    assert report.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
+    message = str(report)
+    assert "repe looks ahead" in message
+    assert "not what search will see" in message
+    assert message.count("position 1 depends on token 2") == len(METHODS)
+    assert "and 63 more" in message
 
 
 @pytest.mark.parametrize(
@@ -143,99 +145,101 @@ def test_the_published_model_looks_ahead():
 )
 def test_models_that_do_not(name, overrides, policy):
     settings = preset(name, **TINY, **overrides)
-    found = audit(
-        make(settings, VOCAB, VOCAB, name=name, dtype=policy), length=6
-    )
-    assert not found.looks_ahead
-    assert found.first_offending == {method: () for method in METHODS}
-    assert f"{name} does not look ahead" in str(found)
+    model = make(settings, VOCAB, VOCAB, name=name, dtype=policy)
+    report = audit(model, length=6)
+    assert not report.looks_ahead
+    assert report.first_offending == {method: () for method in METHODS}
+    assert f"{name} does not look ahead" in str(report)
 
 
-@pytest.mark.parametrize("ahead", [True, False])
-def test_a_users_functional_model(ahead, tmp_path):
-    attention(ahead).save(tmp_path / "model.keras")
-    model = keras.saving.load_model(tmp_path / "model.keras")
-    found = audit(model, source_vocab_size=VOCAB)
-    assert not found.unavailable and found.looks_ahead == ahead
-    first = {
-        pairs[0] if pairs else None for pairs in found.first_offending.values()
-    }
-    assert first == {(0, 1) if ahead else None}
+@pytest.mark.parametrize("looks_ahead", [True, False])
+def test_a_users_functional_model(looks_ahead, tmp_path):
+    path = tmp_path / "model.keras"
+    attention(looks_ahead).save(path)
+    model = keras.saving.load_model(path)
+    report = audit(model, source_vocab_size=VOCAB)
+    assert not report.unavailable and report.looks_ahead == looks_ahead
+    first_pairs = {pairs[:1] for pairs in report.first_offending.values()}
+    assert first_pairs == {((0, 1),) if looks_ahead else ()}
 
 
 @pytest.mark.parametrize("length", [None, 9])
 @pytest.mark.parametrize("norm", [None, TokenNorm])
 def test_a_language_model_has_one_input(norm, length):
     ids = keras.Input((length,), dtype="int32")
-    embed = TokenAndPositionEmbedding(20, 8, AddPositional(), norm and norm())
-    stack = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
-    model = keras.Model(ids, keras.layers.Dense(20)(stack(embed(ids)[1])))
-    found = audit(model)
-    assert found.looks_ahead == bool(norm)
-    assert len(found.perturbation) == (length or 12)
+    embedding = TokenAndPositionEmbedding(
+        20, 8, AddPositional(), norm and norm()
+    )
+    decoder = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
+    states = decoder(embedding(ids)[1])
+    model = keras.Model(ids, layers.Dense(20)(states))
+    report = audit(model)
+    assert report.looks_ahead == bool(norm)
+    assert len(report.perturbation) == (length or 12)
 
 
 @pytest.mark.parametrize("weight", [1e-3, 1e-1])
 def test_one_subtle_link_is_named(weight):
-    model = Subtle()
+    model = SubtleModel()
     model.weight = weight
-    found = audit(model, **SIZES)
-    assert found.first_offending["perturbation"] == ((4, 5),)
-    assert "position 5 depends on token 6 (by " in str(found)
+    report = audit(model, **SIZES)
+    assert report.first_offending["perturbation"] == ((4, 5),)
+    assert "position 5 depends on token 6 (by " in str(report)
     if weight > 1e-2:
-        assert found.first_offending["truncation"] == ((4, 5),)
+        assert report.first_offending["truncation"] == ((4, 5),)
 
 
-@pytest.mark.parametrize("base", [Custom, Subtle])
+@pytest.mark.parametrize("base", [CustomModel, SubtleModel])
 @pytest.mark.parametrize("constant", [-1e5, np.finfo("float32").min])
 def test_a_mask_on_some_logits_hides_no_dependence(base, constant):
-    class WithoutPadding(base):
+    class ModelWithoutPadding(base):
         def logits(self, states, target):
-            forbidden = constant * (np.arange(VOCAB) == 0)
-            return super().logits(states, target) + forbidden.astype("float32")
+            mask = constant * (np.arange(VOCAB) == 0)
+            return super().logits(states, target) + mask.astype("float32")
 
-    found = audit(WithoutPadding(), **SIZES)
-    assert found.largest_logit < 100
-    expected = ((4, 5),) if base is Subtle else ()
-    assert found.first_offending["perturbation"] == expected
-    assert found.looks_ahead == bool(expected)
+    report = audit(ModelWithoutPadding(), **SIZES)
+    assert report.largest_logit < 100
+    expected = ((4, 5),) if base is SubtleModel else ()
+    assert report.first_offending["perturbation"] == expected
+    assert report.looks_ahead == bool(expected)
 
 
 def test_a_mask_that_hides_too_little_is_noticed():
-    found = audit(WeaklyMasked(), **SIZES)
-    assert found.first_offending["perturbation"]
-    assert found.looks_ahead
+    report = audit(WeaklyMaskedModel(), **SIZES)
+    assert report.first_offending["perturbation"]
+    assert report.looks_ahead
 
 
 def test_tables_that_do_more_than_look_tokens_up_accuse_nobody():
-    found = audit(Tied(), **SIZES)
-    assert not found.looks_ahead
-    assert not found.unavailable
-    assert not later(found.perturbation).any()
+    report = audit(TiedModel(), **SIZES)
+    assert not report.looks_ahead
+    assert not report.unavailable
+    assert not above_diagonal(report.perturbation).any()
 
 
 def test_a_model_that_sees_only_how_much_follows():
-    found = audit(Counting(), **SIZES)
-    assert found.looks_ahead
-    assert not found.first_offending["perturbation"]
-    assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
-    assert "position 1 depends on token 2 or later" in str(found)
+    report = audit(CountingModel(), **SIZES)
+    assert report.looks_ahead
+    assert not report.first_offending["perturbation"]
+    assert report.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
+    assert "position 1 depends on token 2 or later" in str(report)
 
 
 def test_a_model_without_tables_is_audited():
-    found = audit(WithoutTables(), **SIZES)
+    report = audit(ModelWithoutTables(), **SIZES)
     # What rolls over the end comes round: position 7 sees token 1, as it may.
-    assert found.first_offending["perturbation"] == ((0, 1), (1, 2), (2, 3))
+    assert report.first_offending["perturbation"] == ((0, 1), (1, 2), (2, 3))
 
 
 def test_a_model_of_fixed_lengths_is_asked_at_those():
-    found = audit(attention(True, 9, 8), source_vocab_size=VOCAB)
-    assert found.perturbation.shape == (8, 8)
-    assert found.truncation is None
-    assert "takes no shorter target (ValueError: Input 1" in str(found)
-    assert found.looks_ahead
+    model = attention(True, source_length=9, target_length=8)
+    report = audit(model, source_vocab_size=VOCAB)
+    assert report.perturbation.shape == (8, 8)
+    assert report.truncation is None
+    assert "takes no shorter target (ValueError: Input 1" in str(report)
+    assert report.looks_ahead
     with pytest.raises(ValueError, match=r"shapes \(1, 14\) and \(1, 12\)"):
-        audit(attention(True, 9, 8), source_vocab_size=VOCAB, length=12)
+        audit(model, source_vocab_size=VOCAB, length=12)
 
 
 @pytest.mark.parametrize("name", ["repe", "baseline", "decoder-only"])
@@ -244,58 +248,67 @@ def test_a_model_of_short_sentences_is_asked_for_no_longer_ones(name):
     assert audit(model).looks_ahead == model.looks_ahead
 
 
-class Random(Custom):
+class RandomModel(CustomModel):
     def states(self, states):
         return states + keras.random.normal(states.shape)
 
 
-def dictionary():
-    source, target = (
-        keras.Input((None,), name="a"),
-        keras.Input((None,), name="b"),
-    )
-    x = layers.Embedding(VOCAB, 8)(target)
-    return keras.Model(
-        {"a": source, "b": target}, layers.Dense(VOCAB)(x), name="d"
-    )
+def model_of_a_dictionary():
+    source = keras.Input((None,), name="a")
+    target = keras.Input((None,), name="b")
+    states = layers.Embedding(VOCAB, 8)(target)
+    logits = layers.Dense(VOCAB)(states)
+    return keras.Model({"a": source, "b": target}, logits, name="d")
 
 
-def swapped():
+def model_of_swapped_inputs():
     model = attention(False)
     return keras.Model(model.inputs[::-1], model.output)
 
 
-def zeros():
+def model_of_zeros():
     model = models.build("baseline", VOCAB, VOCAB, **TINY)
     for weight in model.output_dense.weights:
         weight.assign(ops.zeros_like(weight))
     return model
 
 
-def infinite():
-    model = zeros()
+def model_of_nans():
+    model = model_of_zeros()
     model.output_dense.bias.assign(np.full(VOCAB, np.nan))
     return model
 
 
 @pytest.mark.parametrize(
-    "make, options, message",
+    "make_model, options, message",
     [
         (
             lambda: "runs/repe",
             {},
             "Expected a Keras model.*'runs/repe', of type str",
         ),
-        (dictionary, {}, "Received 'd', which for shapes"),
-        (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
-        (Random, {}, "same finite logits.*random"),
-        (infinite, {}, "same finite logits.*differ by inf"),
-        (zeros, {}, "depend on the target.*weights of zero"),
-        (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
-        (Custom, {"length": 2}, "at least 3 tokens.* Received: length=2"),
-        (Custom, {"target_vocab_size": 8}, "one to put in their place.*size=8"),
+        (model_of_a_dictionary, {}, "Received 'd', which for shapes"),
+        (
+            model_of_swapped_inputs,
+            {},
+            r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)",
+        ),
+        (RandomModel, {}, "same finite logits.*random"),
+        (model_of_nans, {}, "same finite logits.*differ by inf"),
+        (model_of_zeros, {}, "depend on the target.*weights of zero"),
+        (
+            CustomModel,
+            {"source_vocab_size": None},
+            "`source_vocab_size`.*argument",
+        ),
+        (CustomModel, {"length": 2}, "at least 3 tokens.* Received: length=2"),
+        (
+            CustomModel,
+            {"target_vocab_size": 8},
+            "one to put in their place.*size=8",
+        ),
     ],
 )
-def test_bad_input_is_named(make, options, message):
+def test_bad_input_is_named(make_model, options, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
-        audit(make(), **{**SIZES, "target_vocab_size": None, **options})
+        audit(make_model(), **{**SIZES, "target_vocab_size": None, **options})
