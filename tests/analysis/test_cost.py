@@ -100,8 +100,8 @@ def test_results_page_and_plan_tell_what_a_run_costs(folder, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     assert {name: metrics[name] for name in expected} == expected
     log = RunFolder(run).log()
-    tokens = sum(row["train_tokens"] for row in log)
-    assert tokens == expected["train_target_tokens"]
+    target_tokens = sum(row["train_tokens"] for row in log)
+    assert target_tokens == expected["train_target_tokens"]
 
     tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
     cells = [f"{expected[name]:,}" for name in list(expected)[:4]]

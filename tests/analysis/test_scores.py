@@ -19,10 +19,10 @@ def tokenizer(words, detokenize=detokenize_words):
 
 
 def test_scores_are_sacrebleus():
-    wrong = ["it ' s very late .", "she came at 9 : 30 , alone ."]
-    plain = ["it's very late.", "she came at 9:30, alone."]
-    found = scores(tokenizer(WORDS), wrong, TEXT)
-    assert [(score.metric, score.form) for score in found] == [
+    words = ["it ' s very late .", "she came at 9 : 30 , alone ."]
+    text = ["it's very late.", "she came at 9:30, alone."]
+    results = scores(tokenizer(WORDS), words, TEXT)
+    assert [(score.metric, score.form) for score in results] == [
         ("BLEU", "corpus tokens"),
         ("chrF", "corpus tokens"),
         ("TER", "corpus tokens"),
@@ -31,19 +31,19 @@ def test_scores_are_sacrebleus():
         ("TER", "detokenised"),
     ]
     parts = ("tok:none", "nc:6", "norm:no", "case:lc", "case:lc", "norm:yes")
-    for score, part in zip(found, parts):
+    for score, part in zip(results, parts):
         assert part in score.signature.split("|")
         assert f"version:{sacrebleu.__version__}" in score.signature
-    values = [score.value for score in found]
+    values = [score.value for score in results]
+    lowercase_text = [sentence.lower() for sentence in text]
+    lowercase_reference = [sentence.lower() for sentence in TEXT]
     expected = [
-        sacrebleu.corpus_bleu(wrong, [WORDS], tokenize="none", force=True),
-        sacrebleu.corpus_chrf(wrong, [WORDS]),
-        sacrebleu.corpus_ter(wrong, [WORDS]),
-        sacrebleu.corpus_bleu(plain, [TEXT], tokenize="13a", lowercase=True),
-        sacrebleu.corpus_chrf(
-            [p.lower() for p in plain], [[t.lower() for t in TEXT]]
-        ),
-        sacrebleu.corpus_ter(plain, [TEXT], normalized=True),
+        sacrebleu.corpus_bleu(words, [WORDS], tokenize="none", force=True),
+        sacrebleu.corpus_chrf(words, [WORDS]),
+        sacrebleu.corpus_ter(words, [WORDS]),
+        sacrebleu.corpus_bleu(text, [TEXT], tokenize="13a", lowercase=True),
+        sacrebleu.corpus_chrf(lowercase_text, [lowercase_reference]),
+        sacrebleu.corpus_ter(text, [TEXT], normalized=True),
     ]
     assert values == pytest.approx([score.score for score in expected])
     assert all(0 < value < 100 for value in values)
@@ -51,11 +51,11 @@ def test_scores_are_sacrebleus():
 
 def test_what_the_vocabulary_lacks_is_never_right():
     words = ["a house in [UNK] ."]
-    found = on_corpus_tokens(
-        scores(tokenizer(words), words, ["A house in Łódź."])
-    )
-    assert found["BLEU"].value < 70 and found["chrF"].value < 90
-    assert found["TER"].value == 20  # one word of five
+    results = scores(tokenizer(words), words, ["A house in Łódź."])
+    metrics = on_corpus_tokens(results)
+    assert metrics["BLEU"].value < 70 and metrics["chrF"].value < 90
+    # One word of five.
+    assert metrics["TER"].value == 20
 
 
 # A text in each kind of script, as people write it and as WordPiece has its words.
@@ -71,38 +71,37 @@ LANGUAGES = {
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
-    known = bleu._get_tokenizer
+    get_tokenizer = bleu._get_tokenizer
 
     def without_mecab(name):
         if "mecab" in name:
             raise RuntimeError("requires extra dependencies")
-        return known(name)
+        return get_tokenizer(name)
 
     monkeypatch.setattr(bleu, "_get_tokenizer", without_mecab)
     name, text, words = LANGUAGES[language]
-    found = scores(tokenizer([words]), [words], [text], language)
-    as_tokens = scores(tokenizer([text], str), [text], [text], language)
-    if language != "ko":  # of fewer than four words
-        values = [score.value for score in found]
+    results = scores(tokenizer([words]), [words], [text], language)
+    # The text of Korean has fewer than four words.
+    if language != "ko":
+        values = [score.value for score in results]
         assert values == pytest.approx([100, 100, 0] * 2)
+    # Tokens are whole sentences here, as they may be with BPE.
+    bpe_results = scores(tokenizer([text], str), [text], [text], language)
     if not text.count(" "):
-        assert as_tokens[0].value == pytest.approx(100)  # as with BPE
-        assert f"tok:{name}" in found[0].signature
+        assert bpe_results[0].value == pytest.approx(100)
+        assert f"tok:{name}" in results[0].signature
     else:
-        assert "tok:none" in found[0].signature
-    assert found[3].value == pytest.approx(100)
-    assert f"tok:{name}" in found[3].signature.split("|")
-    wrong = scores(tokenizer([words]), [words], [text[::-1]], language)
-    assert wrong[3].value < 60
+        assert "tok:none" in results[0].signature
+    assert results[3].value == pytest.approx(100)
+    assert f"tok:{name}" in results[3].signature.split("|")
+    results = scores(tokenizer([words]), [words], [text[::-1]], language)
+    assert results[3].value < 60
 
 
 def test_what_splits_japanese_and_korean_is_taken_where_it_is(monkeypatch):
-    monkeypatch.setattr(
-        bleu,
-        "_get_tokenizer",
-        lambda name: type(name, (), {"signature": lambda self: name}),
-    )
-    assert [tokenizer_of(tag) for tag in ("ja-JP", "ko")] == [
-        "ja-mecab",
-        "ko-mecab",
-    ]
+    def get_tokenizer(name):
+        return type(name, (), {"signature": lambda self: name})
+
+    monkeypatch.setattr(bleu, "_get_tokenizer", get_tokenizer)
+    assert tokenizer_of("ja-JP") == "ja-mecab"
+    assert tokenizer_of("ko") == "ko-mecab"

@@ -10,11 +10,11 @@ from scipy import stats
 
 
 def test_the_interval_of_sentences_of_one_length_is_nearly_students():
-    draw = np.random.default_rng(1)
-    others = draw.gamma(2.0, 20.0, size=800)
-    losses = others + draw.normal(0.5, 3.0, size=800)
-    difference = loss_difference(losses, others, np.full(800, 10))
-    gaps = (losses - others) / 10
+    random = np.random.default_rng(1)
+    baseline_losses = random.gamma(2.0, 20.0, size=800)
+    losses = baseline_losses + random.normal(0.5, 3.0, size=800)
+    difference = loss_difference(losses, baseline_losses, np.full(800, 10))
+    gaps = (losses - baseline_losses) / 10
     expected = stats.ttest_1samp(gaps, 0).confidence_interval()
     assert difference.mean == pytest.approx(gaps.mean())
     assert difference[1:] == pytest.approx(tuple(expected), abs=0.002)
@@ -28,10 +28,11 @@ def test_long_sentences_weigh_more():
 def test_bleu_is_compared_by_sacrebleu(monkeypatch):
     monkeypatch.setattr(paired_bootstrap, "RESAMPLES", 200)
     references = [f"the house of number {n} is very old ." for n in range(40)]
-    better = [line.replace("very", "quite") for line in references]
-    worse = [line.replace("the house", "a home") for line in better]
-    systems = [("other", worse), ("model", better)]
+    translations = [line.replace("very", "quite") for line in references]
+    baseline = [line.replace("the house", "a home") for line in translations]
+    systems = [("other", baseline), ("model", translations)]
     metric = {"BLEU": BLEU(force=True, tokenize="none")}
     test = PairedTest(systems, metric, [references], "bs", 200)
     expected = test()[1]["BLEU"][1].p_value
-    assert bleu_p_value(better, worse, references) == expected < 0.05
+    p_value = bleu_p_value(translations, baseline, references)
+    assert p_value == expected < 0.05
