@@ -85,7 +85,7 @@ def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
     if language != "ko":
         values = [score.value for score in results]
         assert values == pytest.approx([100, 100, 0] * 2)
-    # Tokens are whole sentences here, as they may be with BPE.
+    # With BPE, the words of a text are those of the text as it is written.
     bpe_results = scores(tokenizer([text], str), [text], [text], language)
     if not text.count(" "):
         assert bpe_results[0].value == pytest.approx(100)

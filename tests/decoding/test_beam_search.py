@@ -205,14 +205,16 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
     translations = translator.search_all(rows, messages.append)
     assert [line.split()[1] for line in messages] == ["2/4", "4/4"]
     search = BeamSearch(model, START, END, **options)
-    expected = [search(row[None])[0] for row in rows]
-    for hypotheses, others in zip(translations, expected, strict=True):
-        assert_same(hypotheses, others)
+    expected_translations = [search(row[None])[0] for row in rows]
+    for hypotheses, expected in zip(
+        translations, expected_translations, strict=True
+    ):
+        assert_same(hypotheses, expected)
     # For in one batch they would come out otherwise.
     batch = search(sentences([5, 2, 5, 2], seed=1))
     assert any(
-        column(hypotheses, "ids") != column(others, "ids")
-        for hypotheses, others in zip(batch, expected)
+        column(hypotheses, "ids") != column(expected, "ids")
+        for hypotheses, expected in zip(batch, expected_translations)
     )
 
 
@@ -331,13 +333,14 @@ def test_other_backends_find_what_tensorflow_finds(
     folder = pathlib.Path(__file__).parent
     monkeypatch.setenv("KERAS_BACKEND", backend)
     output = python(BACKEND_SCRIPT, tmp_path / "weights", folder, folder.parent)
-    results, expected = json.loads(output), translate_variants(weights)
-    assert results.keys() == expected.keys()
-    for name, translations in expected.items():
-        for rows, others in zip(results[name], translations, strict=True):
-            assert [row[:2] for row in rows] == [row[:2] for row in others]
+    results = json.loads(output)
+    expected_results = translate_variants(weights)
+    assert results.keys() == expected_results.keys()
+    for name, translations in expected_results.items():
+        for rows, expected in zip(results[name], translations, strict=True):
+            assert [row[:2] for row in rows] == [row[:2] for row in expected]
             np.testing.assert_allclose(
                 [row[2] for row in rows],
-                [row[2] for row in others],
+                [row[2] for row in expected],
                 rtol=1e-4,
             )

@@ -42,7 +42,8 @@ for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):
     translate = tf.saved_model.load(str(folder / "saved_model"))
     decode = lambda tensor: [text.decode() for text in tensor.numpy()]
     read = lambda texts: decode(translate(texts))
-    expected = translations[folder.name] = read(sentences)
+    expected = read(sentences)
+    translations[folder.name] = expected
     assert translate(tf.constant([], tf.string)).shape == (0,)
     assert read(["", " "]) == ["", ""]
     assert read(sentences[2:3]) == expected[2:3]

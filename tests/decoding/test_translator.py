@@ -71,11 +71,15 @@ def test_a_translation_is_what_a_naive_search_says(translator, translations):
 
 def assert_same(translations, expected):
     """Compares translations, whose scores another batch rounds otherwise."""
-    for translation, other in zip(translations, expected, strict=True):
-        assert translation.source == other.source
-        assert translation.notes == other.notes
+    for translation, expected_translation in zip(
+        translations, expected, strict=True
+    ):
+        assert translation.source == expected_translation.source
+        assert translation.notes == expected_translation.notes
         for alternative, hypothesis in zip(
-            translation.alternatives, other.alternatives, strict=True
+            translation.alternatives,
+            expected_translation.alternatives,
+            strict=True,
         ):
             assert alternative.score == pytest.approx(
                 hypothesis.score, rel=1e-4
@@ -208,7 +212,7 @@ def test_an_empty_answer_is_said(translator, monkeypatch):
 
 def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(run):
     translator = Translator.load(run, max_tokens=20)
-    cutter = Translator(
+    short_translator = Translator(
         translator.model,
         translator.source_tokenizer,
         translator.target_tokenizer,
@@ -217,7 +221,7 @@ def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(run):
     )
     sentence = "o homem sabe que ele não sabe"
     (ids,) = translator.source_tokenizer.encode([sentence])
-    translation = cutter(sentence)
+    translation = short_translator(sentence)
     note = f"the first 9 of {len(ids)} tokens were read"
     assert translation.notes[0] == note
     assert translation.source == sentence
