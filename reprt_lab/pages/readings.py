@@ -5,7 +5,10 @@ A reading of a model is what departs from this package's defaults, and the text.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+import numpy as np
 
 from reprt_lab import paper
 from reprt_lab.pages.frame import (
@@ -23,12 +26,18 @@ from reprt_lab.pages.frame import (
 )
 from reprt_lab.pages.tables import markdown, plain
 
+LOSSES = ("train_loss", "val_loss")
+# Choices that the baseline does not have.
+OF_REPE_ALONE = ("model.padding_in_statistics", "model.dropout_places")
+
 
 def distance(group) -> float:
     """Returns how far both losses, taken as a point, are from the reference's."""
-    losses = ["train_loss", "val_loss"]
-    paper_group = group.reference.table[losses].mean()
-    return math.dist(group.table[losses].mean(), paper_group)
+    return math.dist(_losses(group), _losses(group.reference))
+
+
+def _losses(group) -> list[float]:
+    return [group.mean(name) for name in LOSSES]
 
 
 def _distance(group: Group) -> str:
@@ -68,17 +77,19 @@ def page_values(texts, settings, out):
     groups = []
     for runs in texts:
         groups += group_by_settings(run for run in runs if run.finished)
-    sections, changes = [], []
+    sections, changes, models = [], [], {}
     for model, name in paper.LABELS.items():
         paper_group = group_of_paper(pair, model)
-        readings = []
+        readings = models[model] = []
         for group in groups:
             if group.run.settings.preset == model:
                 readings.append(group._replace(reference=paper_group))
         sections.append(f"## {name}\n\n{_section(readings, paper_group)}")
         changes += _changes(readings, texts[0][0].text)
+    both = _readings_of_both(models, texts[0][0].text)
     return {
         "pair": pair,
+        "both": markdown(both, 4),
         "changes": markdown(changes, 3),
         "sections": "\n\n".join(sections),
     }
@@ -90,6 +101,54 @@ def _section(readings: Sequence[Group], paper_group) -> str:
     for group in sorted(readings, key=distance):
         rows.append(cells(group, COLUMNS, paper_group))
     return markdown([*rows, cells(paper_group, PAPER_COLUMNS)], 3)
+
+
+def _readings_of_both(
+    models: Mapping[str, Sequence[Group]],
+    usual_text: str,
+) -> list[dict[str, str]]:
+    """A row for each reading with which both models were run, the nearest first.
+
+    A model's own choices apart, both have the same, and the schedule's m is the same,
+    or that of eq. 15.
+    """
+    rows = []
+    for baseline, repe in itertools.product(*models.values()):
+        m, repe_m = (
+            baseline.run.settings.schedule_dim,
+            repe.run.settings.schedule_dim,
+        )
+        shared = _without_schedule(_choices(baseline, usual_text))
+        choices = _without_schedule(_choices(repe, usual_text))
+        alone = {
+            choice for choice in choices if choice.startswith(OF_REPE_ALONE)
+        }
+        if shared != choices - alone or repe_m > m:
+            continue
+        distances = []
+        for group in (baseline, repe):
+            gaps = np.subtract(_losses(group), _losses(group.reference))
+            distances += abs(gaps).tolist()
+        row = {
+            "both models": ", ".join(sorted(shared)) or "–",
+            "RePE alone": ", ".join(sorted(alone)) or "–",
+            "m": str(m) if m == repe_m else f"{m}, RePE {repe_m}",
+            "baseline": _point(baseline),
+            "RePE": _point(repe),
+            "largest distance": f"{max(distances):.3f}",
+        }
+        rows.append(row)
+    return sorted(rows, key=itemgetter("largest distance"))
+
+
+def _without_schedule(choices: set[str]) -> set[str]:
+    return {
+        choice for choice in choices if not choice.startswith("schedule.dim")
+    }
+
+
+def _point(group: Group) -> str:
+    return " / ".join(f"{loss:.3f}" for loss in _losses(group))
 
 
 def _changes(
