@@ -46,7 +46,7 @@ SPLIT = EncodedSplit(*zip(*[[*map(sentence, pair)] for pair in LENGTHS]))
 @functools.cache
 def model_of(variant):
     name, settings = ALL[variant]
-    return naive.lively(models.build(name, 11, 10, **{**SIZES, **settings}))
+    return naive.randomize(models.build(name, 11, 10, **{**SIZES, **settings}))
 
 
 @functools.cache
