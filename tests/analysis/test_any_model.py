@@ -19,48 +19,50 @@ from reprt_lab.command import main
 
 VOCAB = 30
 TABLE = np.random.default_rng(0).normal(size=(VOCAB, VOCAB))
-NEXT = ((0, 1), (1, 2), (2, 3))
+NEXT_TOKENS = ((0, 1), (1, 2), (2, 3))
 
 
-def causal(ids):
+def causal_model(ids):
     return np.cumsum(TABLE[ids], axis=1)
 
 
-def peeking(ids):
+def peeking_model(ids):
     return TABLE[ids] + TABLE[np.roll(ids, -1, axis=1)]
 
 
-def first(report):
+def first_pairs(report):
     return report.first_offending["perturbation"]
 
 
 def test_a_function_of_numpy():
-    assert not audit(causal, vocab_size=VOCAB).looks_ahead
-    assert first(audit(peeking, vocab_size=VOCAB)) == NEXT
+    assert not audit(causal_model, vocab_size=VOCAB).looks_ahead
+    assert first_pairs(audit(peeking_model, vocab_size=VOCAB)) == NEXT_TOKENS
 
 
 def test_a_function_of_a_source_and_a_target():
     def translate(source, target):
-        return causal(target) + TABLE[source].mean(1, keepdims=True)
+        return causal_model(target) + TABLE[source].mean(1, keepdims=True)
 
     assert not audit(translate, vocab_size=VOCAB).looks_ahead
     with pytest.raises(ValueError, match="`source_vocab_size`"):
         audit(translate)
 
 
-@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-@pytest.mark.parametrize("ahead", [True, False])
-def test_a_function_of_jax(kind, ahead):
-    table = jax.numpy.asarray(TABLE, kind)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("looks_ahead", [True, False])
+def test_a_function_of_jax(dtype, looks_ahead):
+    table = jax.numpy.asarray(TABLE, dtype)
 
     @jax.jit
     def model(ids):
         states = table[ids]
         # Such a thing is true of JAX' arrays only.
         states = states.at[:, 1:].add(states[:, :-1])
-        return states + jax.numpy.roll(states, -1, axis=1) if ahead else states
+        if looks_ahead:
+            states = states + jax.numpy.roll(states, -1, axis=1)
+        return states
 
-    assert audit(model, vocab_size=VOCAB).looks_ahead == ahead
+    assert audit(model, vocab_size=VOCAB).looks_ahead == looks_ahead
 
 
 @pytest.mark.parametrize(
@@ -72,52 +74,52 @@ def test_a_function_of_jax(kind, ahead):
     ],
 )
 def test_logits_are_found(wrap):
-    report = audit(lambda ids: wrap(peeking(ids)), vocab_size=VOCAB)
-    assert first(report) == NEXT
+    report = audit(lambda ids: wrap(peeking_model(ids)), vocab_size=VOCAB)
+    assert first_pairs(report) == NEXT_TOKENS
     assert str(report).startswith("the function looks ahead")
 
 
 def test_a_prompt_may_see_itself():
-    def prefix(ids, seen=4):
-        states = causal(ids)
-        return states + TABLE[ids[:, :seen]].sum(1, keepdims=True)
+    def attend_prompt(ids, length=4):
+        states = causal_model(ids)
+        return states + TABLE[ids[:, :length]].sum(1, keepdims=True)
 
-    assert audit(prefix, vocab_size=VOCAB).looks_ahead
-    assert not audit(prefix, vocab_size=VOCAB, prompt=4).looks_ahead
-    assert first(audit(prefix, vocab_size=VOCAB, prompt=3)) == (
+    assert audit(attend_prompt, vocab_size=VOCAB).looks_ahead
+    assert not audit(attend_prompt, vocab_size=VOCAB, prompt=4).looks_ahead
+    assert first_pairs(audit(attend_prompt, vocab_size=VOCAB, prompt=3)) == (
         (0, 3),
         (1, 3),
         (2, 3),
     )
     with pytest.raises(ValueError, match="`prompt` to be 0 to 10.* prompt=11"):
-        audit(prefix, vocab_size=VOCAB, prompt=11)
+        audit(attend_prompt, vocab_size=VOCAB, prompt=11)
 
 
 def test_neighbours_are_told_from_later_tokens():
-    def norm(ids, training=False):
-        states = causal(ids)
+    def norm_batch(ids, training=False):
+        states = causal_model(ids)
         return states - states.mean(0) if training else states
 
-    report = audit(norm, vocab_size=VOCAB, training=True)
+    report = audit(norm_batch, vocab_size=VOCAB, training=True)
     assert not report.looks_ahead and not report.depends_on_neighbours
     assert report.training.depends_on_neighbours
     assert "a sentence depends on others of its batch" in str(report)
 
 
 def test_a_leak_in_training_only():
-    def norm(ids, training=False):
-        states = causal(ids)
+    def norm_positions(ids, training=False):
+        states = causal_model(ids)
         return states - states.mean((0, 1)) if training else states
 
-    assert not audit(norm, vocab_size=VOCAB).looks_ahead
-    report = audit(norm, vocab_size=VOCAB, training=True)
+    assert not audit(norm_positions, vocab_size=VOCAB).looks_ahead
+    report = audit(norm_positions, vocab_size=VOCAB, training=True)
     assert report.leaking_modes == ("training",)
     assert "own position, in training.\n" in str(report)
     with pytest.raises(ValueError, match="no argument `training`"):
-        audit(causal, vocab_size=VOCAB, training=True)
+        audit(causal_model, vocab_size=VOCAB, training=True)
 
 
-class Normed(keras.Model):
+class NormModel(keras.Model):
     """A language model with BatchNorm, dropout and a dictionary of outputs."""
 
     def __init__(self):
@@ -134,20 +136,20 @@ class Normed(keras.Model):
 
 
 def test_a_keras_model_in_training_is_left_as_it_was():
-    model = Normed()
+    model = NormModel()
     model(ops.ones((2, 3), "int32"))
-    before = [ops.convert_to_numpy(each) for each in model.variables]
+    values = [ops.convert_to_numpy(variable) for variable in model.variables]
     report = audit(model, vocab_size=VOCAB, training=True)
     assert report.leaking_modes == ("training",)
-    for variable, value in zip(model.variables, before):
+    for variable, value in zip(model.variables, values):
         np.testing.assert_array_equal(ops.convert_to_numpy(variable), value)
     assert model.drop.rate == 0.5
-    named = audit(
+    scores_report = audit(
         model,
         vocab_size=VOCAB,
         call=lambda model, ids: model(ids)["scores"],
     )
-    assert not named.looks_ahead
+    assert not scores_report.looks_ahead
 
 
 ROWS = np.random.default_rng(0).integers(4, VOCAB, (5, 9))
@@ -178,25 +180,25 @@ def test_wrong_labels_are_named():
         check_labels(ROWS, 0 * ROWS)
 
 
-@pytest.mark.parametrize("shifted", [True, False])
-@pytest.mark.parametrize("model", [causal, peeking])
-def test_whether_a_position_sees_its_label(model, shifted):
-    batch = (ROWS[:, :-1], ROWS[:, 1:]) if shifted else (ROWS, ROWS)
+@pytest.mark.parametrize("shift", [True, False])
+@pytest.mark.parametrize("model", [causal_model, peeking_model])
+def test_whether_a_position_sees_its_label(model, shift):
+    batch = (ROWS[:, :-1], ROWS[:, 1:]) if shift else (ROWS, ROWS)
     report = audit(model, vocab_size=VOCAB, batch=batch)
-    sees = model is peeking or not shifted
-    assert report.sees_label == sees
-    verb = "sees" if sees else "does not see"
+    sees_label = model is peeking_model or not shift
+    assert report.sees_label == sees_label
+    verb = "sees" if sees_label else "does not see"
     assert f"A position of this model {verb} its own label." in str(report)
 
 
 def test_a_failure_is_a_report():
-    assert_causal(causal, vocab_size=VOCAB)
+    assert_causal(causal_model, vocab_size=VOCAB)
     with pytest.raises(AssertionError, match="position 1 depends on token 2"):
-        assert_causal(peeking, vocab_size=VOCAB)
+        assert_causal(peeking_model, vocab_size=VOCAB)
 
 
 # A module of a user's, which needs no framework at all.
-MINE = """
+MODULE = """
 import numpy as np
 
 def causal():
@@ -210,16 +212,16 @@ def peeking():
 def test_the_command_takes_a_function(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "mine_of_a_user.py").write_text(MINE)
-    for place in ("mine_of_a_user.py", "mine_of_a_user"):
-        assert main(["audit", f"{place}:causal", "--vocab", "30"]) == 0
-        assert main(["audit", f"{place}:peeking", "--vocab", "30"]) == 3
+    (tmp_path / "mine_of_a_user.py").write_text(MODULE)
+    for module in ("mine_of_a_user.py", "mine_of_a_user"):
+        assert main(["audit", f"{module}:causal", "--vocab", "30"]) == 0
+        assert main(["audit", f"{module}:peeking", "--vocab", "30"]) == 3
         assert "position 1 depends on token 2" in capsys.readouterr().out
-        assert main(["audit", f"{place}:absent"]) == 2
+        assert main(["audit", f"{module}:absent"]) == 2
         assert "to have a function absent" in capsys.readouterr().err
 
 
-PROJECT = """
+TEST_MODULE = """
 from mine import causal, peeking
 from reprt.analysis import assert_causal
 
@@ -232,15 +234,15 @@ def test_peeking():
 
 
 def test_a_project_of_its_own_has_a_line_in_its_tests(tmp_path):
-    (tmp_path / "mine.py").write_text(MINE)
-    (tmp_path / "test_mine.py").write_text(PROJECT)
+    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "test_mine.py").write_text(TEST_MODULE)
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True
     )
-    assert "1 failed, 1 passed" in done.stdout
-    assert re.search("AssertionError: the function looks ahead", done.stdout)
+    assert "1 failed, 1 passed" in process.stdout
+    assert re.search("AssertionError: the function looks ahead", process.stdout)
 
 
 def test_a_function_needs_no_backend():
@@ -257,10 +259,10 @@ def test_a_function_needs_no_backend():
 @pytest.mark.long
 def test_an_environment_with_pytorch_and_without_tensorflow(tmp_path):
     source = tmp_path / "source"
-    unneeded = shutil.ignore_patterns("results", "benchmark", "__pycache__")
+    ignore = shutil.ignore_patterns("results", "benchmark", "__pycache__")
     for name in ("reprt", "reprt_lab", "experiments"):
         copy = source / name
-        shutil.copytree(REPOSITORY / name, copy, symlinks=True, ignore=unneeded)
+        shutil.copytree(REPOSITORY / name, copy, symlinks=True, ignore=ignore)
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source)
     subprocess.run(
@@ -282,22 +284,24 @@ def test_an_environment_with_pytorch_and_without_tensorflow(tmp_path):
             text=True,
         )
 
-    installed = run("python", "-m", "pip", "install", "-q", f"{source}[torch]")
-    assert installed.returncode == 0, installed.stderr
+    installation = run(
+        "python", "-m", "pip", "install", "-q", f"{source}[torch]"
+    )
+    assert installation.returncode == 0, installation.stderr
     assert run("python", "-c", "import tensorflow").returncode == 1
     script = REPOSITORY / "tests" / "analysis" / "with_torch.py"
-    told = run("python", script)
-    assert told.stdout == "all verdicts are right\n", told.stderr
-    (tmp_path / "mine.py").write_text(MINE)
-    audited = run("reprt", "audit", "mine:peeking", "--vocab", "30")
-    assert audited.returncode == 3, audited.stderr
+    verdicts = run("python", script)
+    assert verdicts.stdout == "all verdicts are right\n", verdicts.stderr
+    (tmp_path / "mine.py").write_text(MODULE)
+    audit_process = run("reprt", "audit", "mine:peeking", "--vocab", "30")
+    assert audit_process.returncode == 3, audit_process.stderr
     # What needs Keras says what to install, in one line, or does its work.
     script = (
         "import reprt; print(reprt.models.build('repe-causal', 20, 20).name)"
     )
-    lacking = run("python", "-c", script)
-    last = lacking.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: Keras has no backend: install")
-    assert "'.[tensorflow]', '.[jax]' or '.[torch]'" in last
-    built = run("python", "-c", script, KERAS_BACKEND="torch")
-    assert built.stdout == "repe-causal\n", built.stderr
+    failure = run("python", "-c", script)
+    message = failure.stderr.strip().splitlines()[-1]
+    assert message.startswith("ImportError: Keras has no backend: install")
+    assert "'.[tensorflow]', '.[jax]' or '.[torch]'" in message
+    build = run("python", "-c", script, KERAS_BACKEND="torch")
+    assert build.stdout == "repe-causal\n", build.stderr

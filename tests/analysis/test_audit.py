@@ -22,20 +22,21 @@ SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
 
 
 @pytest.fixture(autouse=True)
-def seeded():
+def seed():
     keras.utils.set_random_seed(1)
 
 
-def attention(ahead, source_length=None, target_length=None):
+def attention_model(looks_ahead, source_length=None, target_length=None):
     """A translation model as a user would write it."""
     source = keras.Input((source_length,), dtype="int32", name="z_source")
     target = keras.Input((target_length,), dtype="int32", name="a_target")
     memory = layers.Embedding(VOCAB, 8, mask_zero=True)(source)
     x = layers.Embedding(VOCAB, 8, mask_zero=True)(target)
-    x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=not ahead)
-    x = layers.LayerNormalization()(
-        x + layers.MultiHeadAttention(2, 4)(x, memory)
+    x = x + layers.MultiHeadAttention(2, 4)(
+        x, x, use_causal_mask=not looks_ahead
     )
+    x = x + layers.MultiHeadAttention(2, 4)(x, memory)
+    x = layers.LayerNormalization()(x)
     return keras.Model([source, target], layers.Dense(VOCAB)(x), name="user")
 
 
@@ -78,8 +79,8 @@ class WeaklyMasked(Custom):
 
     def states(self, states):
         scores = ops.matmul(states, ops.transpose(states, (0, 2, 1)))
-        later = np.triu(np.ones(scores.shape[1:], "float32"), 1)
-        return states + ops.matmul(ops.softmax(scores - 9.0 * later), states)
+        mask = np.triu(np.ones(scores.shape[1:], "float32"), 1)
+        return states + ops.matmul(ops.softmax(scores - 9.0 * mask), states)
 
 
 class Tied(Custom):
@@ -116,21 +117,24 @@ class WithoutTables(keras.Model):
         return self.dense(states + ops.roll(states, -1, axis=1))
 
 
-def later(matrix):
+def upper_triangle(matrix):
     return matrix[np.triu_indices(len(matrix), 1)]
 
 
 def test_the_published_model_looks_ahead():
-    found = audit(models.build("repe", VOCAB, VOCAB, **TINY))
-    assert found.looks_ahead
-    assert found.first_offending["perturbation"] == ((0, 1), (0, 2), (0, 3))
-    assert later(found.perturbation).min() > found.tolerance["perturbation"]
-    assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
-    report = str(found)
-    assert "repe looks ahead" in report
-    assert "not what search will see" in report
-    assert report.count("position 1 depends on token 2") == len(METHODS)
-    assert "and 63 more" in report
+    report = audit(models.build("repe", VOCAB, VOCAB, **TINY))
+    assert report.looks_ahead
+    assert report.first_offending["perturbation"] == ((0, 1), (0, 2), (0, 3))
+    assert (
+        upper_triangle(report.perturbation).min()
+        > report.tolerance["perturbation"]
+    )
+    assert report.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
+    text = str(report)
+    assert "repe looks ahead" in text
+    assert "not what search will see" in text
+    assert text.count("position 1 depends on token 2") == len(METHODS)
+    assert "and 63 more" in text
 
 
 @pytest.mark.parametrize(
@@ -143,24 +147,24 @@ def test_the_published_model_looks_ahead():
 )
 def test_models_that_do_not(name, overrides, policy):
     settings = preset(name, **TINY, **overrides)
-    found = audit(
+    report = audit(
         make(settings, VOCAB, VOCAB, name=name, dtype=policy), length=6
     )
-    assert not found.looks_ahead
-    assert found.first_offending == {method: () for method in METHODS}
-    assert f"{name} does not look ahead" in str(found)
+    assert not report.looks_ahead
+    assert report.first_offending == {method: () for method in METHODS}
+    assert f"{name} does not look ahead" in str(report)
 
 
-@pytest.mark.parametrize("ahead", [True, False])
-def test_a_users_functional_model(ahead, tmp_path):
-    attention(ahead).save(tmp_path / "model.keras")
+@pytest.mark.parametrize("looks_ahead", [True, False])
+def test_a_users_functional_model(looks_ahead, tmp_path):
+    attention_model(looks_ahead).save(tmp_path / "model.keras")
     model = keras.saving.load_model(tmp_path / "model.keras")
-    found = audit(model, source_vocab_size=VOCAB)
-    assert not found.unavailable and found.looks_ahead == ahead
-    first = {
-        pairs[0] if pairs else None for pairs in found.first_offending.values()
+    report = audit(model, source_vocab_size=VOCAB)
+    assert not report.unavailable and report.looks_ahead == looks_ahead
+    first_pairs = {
+        pairs[0] if pairs else None for pairs in report.first_offending.values()
     }
-    assert first == {(0, 1) if ahead else None}
+    assert first_pairs == {(0, 1) if looks_ahead else None}
 
 
 @pytest.mark.parametrize("length", [None, 9])
@@ -170,20 +174,20 @@ def test_a_language_model_has_one_input(norm, length):
     embed = TokenAndPositionEmbedding(20, 8, AddPositional(), norm and norm())
     stack = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
     model = keras.Model(ids, keras.layers.Dense(20)(stack(embed(ids)[1])))
-    found = audit(model)
-    assert found.looks_ahead == bool(norm)
-    assert len(found.perturbation) == (length or 12)
+    report = audit(model)
+    assert report.looks_ahead == bool(norm)
+    assert len(report.perturbation) == (length or 12)
 
 
 @pytest.mark.parametrize("weight", [1e-3, 1e-1])
 def test_one_subtle_link_is_named(weight):
     model = Subtle()
     model.weight = weight
-    found = audit(model, **SIZES)
-    assert found.first_offending["perturbation"] == ((4, 5),)
-    assert "position 5 depends on token 6 (by " in str(found)
+    report = audit(model, **SIZES)
+    assert report.first_offending["perturbation"] == ((4, 5),)
+    assert "position 5 depends on token 6 (by " in str(report)
     if weight > 1e-2:
-        assert found.first_offending["truncation"] == ((4, 5),)
+        assert report.first_offending["truncation"] == ((4, 5),)
 
 
 @pytest.mark.parametrize("base", [Custom, Subtle])
@@ -191,51 +195,51 @@ def test_one_subtle_link_is_named(weight):
 def test_a_mask_on_some_logits_hides_no_dependence(base, constant):
     class WithoutPadding(base):
         def logits(self, states, target):
-            forbidden = constant * (np.arange(VOCAB) == 0)
-            return super().logits(states, target) + forbidden.astype("float32")
+            mask = constant * (np.arange(VOCAB) == 0)
+            return super().logits(states, target) + mask.astype("float32")
 
-    found = audit(WithoutPadding(), **SIZES)
-    assert found.largest_logit < 100
+    report = audit(WithoutPadding(), **SIZES)
+    assert report.largest_logit < 100
     expected = ((4, 5),) if base is Subtle else ()
-    assert found.first_offending["perturbation"] == expected
-    assert found.looks_ahead == bool(expected)
+    assert report.first_offending["perturbation"] == expected
+    assert report.looks_ahead == bool(expected)
 
 
 def test_a_mask_that_hides_too_little_is_noticed():
-    found = audit(WeaklyMasked(), **SIZES)
-    assert found.first_offending["perturbation"]
-    assert found.looks_ahead
+    report = audit(WeaklyMasked(), **SIZES)
+    assert report.first_offending["perturbation"]
+    assert report.looks_ahead
 
 
 def test_tables_that_do_more_than_look_tokens_up_accuse_nobody():
-    found = audit(Tied(), **SIZES)
-    assert not found.looks_ahead
-    assert not found.unavailable
-    assert not later(found.perturbation).any()
+    report = audit(Tied(), **SIZES)
+    assert not report.looks_ahead
+    assert not report.unavailable
+    assert not upper_triangle(report.perturbation).any()
 
 
 def test_a_model_that_sees_only_how_much_follows():
-    found = audit(Counting(), **SIZES)
-    assert found.looks_ahead
-    assert not found.first_offending["perturbation"]
-    assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
-    assert "position 1 depends on token 2 or later" in str(found)
+    report = audit(Counting(), **SIZES)
+    assert report.looks_ahead
+    assert not report.first_offending["perturbation"]
+    assert report.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
+    assert "position 1 depends on token 2 or later" in str(report)
 
 
 def test_a_model_without_tables_is_audited():
-    found = audit(WithoutTables(), **SIZES)
+    report = audit(WithoutTables(), **SIZES)
     # What rolls over the end comes round: position 7 sees token 1, as it may.
-    assert found.first_offending["perturbation"] == ((0, 1), (1, 2), (2, 3))
+    assert report.first_offending["perturbation"] == ((0, 1), (1, 2), (2, 3))
 
 
 def test_a_model_of_fixed_lengths_is_asked_at_those():
-    found = audit(attention(True, 9, 8), source_vocab_size=VOCAB)
-    assert found.perturbation.shape == (8, 8)
-    assert found.truncation is None
-    assert "takes no shorter target (ValueError: Input 1" in str(found)
-    assert found.looks_ahead
+    report = audit(attention_model(True, 9, 8), source_vocab_size=VOCAB)
+    assert report.perturbation.shape == (8, 8)
+    assert report.truncation is None
+    assert "takes no shorter target (ValueError: Input 1" in str(report)
+    assert report.looks_ahead
     with pytest.raises(ValueError, match=r"shapes \(1, 14\) and \(1, 12\)"):
-        audit(attention(True, 9, 8), source_vocab_size=VOCAB, length=12)
+        audit(attention_model(True, 9, 8), source_vocab_size=VOCAB, length=12)
 
 
 @pytest.mark.parametrize("name", ["repe", "baseline", "decoder-only"])
@@ -249,53 +253,48 @@ class Random(Custom):
         return states + keras.random.normal(states.shape)
 
 
-def dictionary():
-    source, target = (
-        keras.Input((None,), name="a"),
-        keras.Input((None,), name="b"),
-    )
-    x = layers.Embedding(VOCAB, 8)(target)
-    return keras.Model(
-        {"a": source, "b": target}, layers.Dense(VOCAB)(x), name="d"
-    )
+def model_of_dictionaries():
+    inputs = {name: keras.Input((None,), name=name) for name in ("a", "b")}
+    logits = layers.Dense(VOCAB)(layers.Embedding(VOCAB, 8)(inputs["b"]))
+    return keras.Model(inputs, logits, name="d")
 
 
-def swapped():
-    model = attention(False)
+def swap_inputs():
+    model = attention_model(False)
     return keras.Model(model.inputs[::-1], model.output)
 
 
-def zeros():
+def model_of_zeros():
     model = models.build("baseline", VOCAB, VOCAB, **TINY)
     for weight in model.output_dense.weights:
         weight.assign(ops.zeros_like(weight))
     return model
 
 
-def infinite():
-    model = zeros()
+def model_without_numbers():
+    model = model_of_zeros()
     model.output_dense.bias.assign(np.full(VOCAB, np.nan))
     return model
 
 
 @pytest.mark.parametrize(
-    "make, options, message",
+    "build, options, message",
     [
         (
             lambda: "runs/repe",
             {},
             "Expected a Keras model.*'runs/repe', of type str",
         ),
-        (dictionary, {}, "Received 'd', which for shapes"),
-        (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
+        (model_of_dictionaries, {}, "Received 'd', which for shapes"),
+        (swap_inputs, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
         (Random, {}, "same finite logits.*random"),
-        (infinite, {}, "same finite logits.*differ by inf"),
-        (zeros, {}, "depend on the target.*weights of zero"),
+        (model_without_numbers, {}, "same finite logits.*differ by inf"),
+        (model_of_zeros, {}, "depend on the target.*weights of zero"),
         (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
         (Custom, {"length": 2}, "at least 3 tokens.* Received: length=2"),
         (Custom, {"target_vocab_size": 8}, "one to put in their place.*size=8"),
     ],
 )
-def test_bad_input_is_named(make, options, message):
+def test_bad_input_is_named(build, options, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
-        audit(make(), **{**SIZES, "target_vocab_size": None, **options})
+        audit(build(), **{**SIZES, "target_vocab_size": None, **options})

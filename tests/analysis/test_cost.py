@@ -30,26 +30,23 @@ VARIANTS = ("repe", "baseline", "decoder-only", *FAMILY)
 def products(model, sources, targets):
     """The multiply-adds of all products in the graph of a pair without padding."""
     ids = [tf.TensorSpec((1, length), "int32") for length in (sources, targets)]
-    graph = (
-        tf.function(model.call).get_concrete_function(ids, training=False).graph
-    )
-    return sum(map(multiply_adds, graph.get_operations()))
+    call = tf.function(model.call).get_concrete_function(ids, training=False)
+    return sum(map(multiply_adds, call.graph.get_operations()))
 
 
 def multiply_adds(operation):
     shapes = [tensor.shape for tensor in operation.inputs]
     if operation.type == "Einsum":
-        labels = (
-            operation.get_attr("equation").decode().split("->")[0].split(",")
-        )
-        sizes = {
-            name: n for each in map(zip, labels, shapes) for name, n in each
-        }
+        equation = operation.get_attr("equation").decode()
+        factors = equation.split("->")[0].split(",")
+        sizes = {}
+        for letters, shape in zip(factors, shapes):
+            sizes.update(zip(letters, shape))
         return math.prod(sizes.values())
     if operation.type in ("MatMul", "BatchMatMulV2"):
-        way = "transpose_a" if operation.type == "MatMul" else "adj_x"
-        summed = shapes[0][-2 if operation.get_attr(way) else -1]
-        return math.prod(operation.outputs[0].shape) * summed
+        attribute = "transpose_a" if operation.type == "MatMul" else "adj_x"
+        terms = shapes[0][-2 if operation.get_attr(attribute) else -1]
+        return math.prod(operation.outputs[0].shape) * terms
     assert "MatMul" not in operation.type and "Conv" not in operation.type
     return 0
 
@@ -57,97 +54,106 @@ def multiply_adds(operation):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_it_counts_the_products_of_a_graph(variant):
     name, overrides = ALL.get(variant, (variant, {}))
-    words = 11 if preset(name, **overrides).shared_embedding else 13
-    model = models.build(name, 11, words, **SIZES, **overrides)
+    target_size = 11 if preset(name, **overrides).shared_embedding else 13
+    model = models.build(name, 11, target_size, **SIZES, **overrides)
     assert model.multiply_adds(7, 5) == products(model, 7, 5)
-    each = model.multiply_adds(np.array([7, 0, 3]), np.array([5, 2, 0]))
-    assert each.tolist() == [
+    counts = model.multiply_adds(np.array([7, 0, 3]), np.array([5, 2, 0]))
+    assert counts.tolist() == [
         model.multiply_adds(*lengths) for lengths in ((7, 5), (0, 2), (3, 0))
     ]
 
 
 @pytest.fixture
-def finished(tmp_path, tmp_path_factory, monkeypatch):
+def recipe_folder(tmp_path, tmp_path_factory, monkeypatch):
     """A copy of what the command made of a tiny recipe."""
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
     return shutil.copytree(tiny_run.trained(base), tmp_path / "tiny")
 
 
-def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
-    run = finished / "out" / "repe"
-    translator, lengths = Translator.load(run), []
-    model, place = translator.model, finished / "text" / "datasets" / "pt_to_en"
+def test_results_page_and_plan_tell_what_a_run_costs(recipe_folder, capsys):
+    run = recipe_folder / "out" / "repe"
+    translator = Translator.load(run)
+    model = translator.model
+    text_folder = recipe_folder / "text" / "datasets" / "pt_to_en"
+    lengths = []
     for name, side in (("source", "pt"), ("target", "en")):
-        sentences = (place / f"{side}.train").read_text("utf-8").splitlines()
-        rows = getattr(translator, f"{name}_tokenizer").encode(sentences)
+        text = (text_folder / f"{side}.train").read_text("utf-8")
+        tokenizer = getattr(translator, f"{name}_tokenizer")
+        rows = tokenizer.encode(text.splitlines())
         lengths.append([len(row) for row in rows])
-    pairs = [(s, t - 1) for s, t in zip(*lengths, strict=True)]
+    pairs = [
+        (source, target - 1) for source, target in zip(*lengths, strict=True)
+    ]
     assert max(map(max, pairs)) < 128 and len(pairs) == 33  # none is cut
     # Tables of 8 columns, and an output layer of 16 with a bias.
     tables = (
         8 * model.source_vocab_size + (8 + 16 + 1) * model.target_vocab_size
     )
+    products = [model.multiply_adds(*pair) for pair in pairs]
     expected = {
         "parameters": model.count_params(),
         "parameters_without_tables": model.count_params() - tables,
-        "train_source_tokens": 2 * sum(s for s, _ in pairs),
-        "train_target_tokens": 2 * sum(t for _, t in pairs),
-        "train_flops": 2 * 6 * sum(model.multiply_adds(s, t) for s, t in pairs),
+        "train_source_tokens": 2 * sum(source for source, _ in pairs),
+        "train_target_tokens": 2 * sum(target for _, target in pairs),
+        "train_flops": 2 * 6 * sum(products),
     }
     metrics = json.loads((run / "metrics.json").read_text())
     assert {name: metrics[name] for name in expected} == expected
     log = RunFolder(run).log()
-    assert (
-        sum(row["train_tokens"] for row in log)
-        == expected["train_target_tokens"]
-    )
+    tokens = sum(row["train_tokens"] for row in log)
+    assert tokens == expected["train_target_tokens"]
 
     tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
     cells = [f"{expected[name]:,}" for name in list(expected)[:4]]
     cells.append(scientific(6 * expected["parameters_without_tables"] * tokens))
     cells.append(scientific(expected["train_flops"]))
     hours = f"{sum(row['train_seconds'] for row in log) / 3600:.3f}"
-    page = re.sub(" +", " ", (finished / "out" / "report.md").read_text())
+    page = re.sub(" +", " ", (recipe_folder / "out" / "report.md").read_text())
     assert " | ".join([*cells, hours]) in page
-    asked = [*tiny_run.arguments(finished), "--out", str(finished / "other")]
-    assert main(["train", *asked, "--plan"]) == 0
+    options = "--out", str(recipe_folder / "other"), "--plan"
+    assert main(["train", *tiny_run.arguments(recipe_folder, *options)]) == 0
     assert " ".join(cells) in re.sub(" +", " ", capsys.readouterr().err)
 
 
 # The blog's table; which of its numbers are what, docs/cost.md says.
 STEPS, PAIRS_A_STEP, EPOCHS, EPOCH_TOKENS = 228_000, 3 * 128, 2.16, 3.1e9
-PAIR = EPOCHS * EPOCH_TOKENS / (STEPS * PAIRS_A_STEP)  # tokens, both sides
-BASE_STEPS, BASE_BATCH = (
-    100_000,
-    25_000,
-)  # Vaswani et al., tokens of either side
+# The tokens of a pair, of both sides.
+PAIR = EPOCHS * EPOCH_TOKENS / (STEPS * PAIRS_A_STEP)
+# Those of Vaswani et al.; a batch is counted in tokens of either side.
+BASE_STEPS, BASE_BATCH = 100_000, 25_000
 
 
-def of_family(name, words, pairs):
+def preset_cells(name, vocab_size, pairs):
     """Our cells of a preset's row, and the model."""
-    model = models.build(name, words, words)
-    own, tokens = parameters_without_tables(model), pairs * PAIR
-    each = model.multiply_adds(PAIR / 2, PAIR / 2)
+    model = models.build(name, vocab_size, vocab_size)
+    parameters = parameters_without_tables(model)
+    tokens = pairs * PAIR
+    products_of_pair = model.multiply_adds(PAIR / 2, PAIR / 2)
     cells = [
-        f"{own:,}",
+        f"{parameters:,}",
         scientific(tokens),
-        scientific(FLOPS * PASSES * own * tokens),
+        scientific(FLOPS * PASSES * parameters * tokens),
+        scientific(FLOPS * PASSES * pairs * products_of_pair),
     ]
-    return [*cells, scientific(FLOPS * PASSES * pairs * each)], model
+    return cells, model
 
 
 def test_the_page_has_the_numbers_that_are_counted():
     page = (REPOSITORY / "docs" / "cost.md").read_text("utf-8")
-    base, model = of_family(
+    base_cells, model = preset_cells(
         "transformer-base", 37_000, BASE_STEPS * 2 * BASE_BATCH / PAIR
     )
-    modern, _ = of_family("transformer-modern", 30_000, STEPS * PAIRS_A_STEP)
-    single, _ = of_family("decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR)
+    modern_cells, _ = preset_cells(
+        "transformer-modern", 30_000, STEPS * PAIRS_A_STEP
+    )
+    decoder_cells, _ = preset_cells(
+        "decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR
+    )
     head = ["model", "whose", "N", "D", "FLOPs, 6·N·D", "FLOPs, products"]
     rows = [
         ["Transformer base", "blog", "65M", "–", scientific(1.95e18), "–"],
-        ["", "ours, `transformer-base`", *base],
+        ["", "ours, `transformer-base`", *base_cells],
         [
             "encoder-decoder",
             "blog",
@@ -155,9 +161,16 @@ def test_the_page_has_the_numbers_that_are_counted():
             *map(scientific, (4.37e9, 1.57e18)),
             "–",
         ],
-        ["", "ours, `transformer-modern`", *modern],
-        ["decoder-only", "blog", "76.28M", single[1], scientific(2e18), "–"],
-        ["", "ours, `decoder-only`", *single],
+        ["", "ours, `transformer-modern`", *modern_cells],
+        [
+            "decoder-only",
+            "blog",
+            "76.28M",
+            decoder_cells[1],
+            scientific(2e18),
+            "–",
+        ],
+        ["", "ours, `decoder-only`", *decoder_cells],
     ]
     for row in (head, *rows):
         assert re.sub(" +", " ", f"| {' | '.join(row)} |") in page, row
@@ -170,7 +183,7 @@ def test_the_page_has_the_numbers_that_are_counted():
     "size, budget", [("tiny", "repe"), ("small", "baseline")]
 )
 def test_small_presets_have_the_papers_budgets(size, budget):
-    def outside_tables(name):
+    def count_parameters(name):
         return parameters_without_tables(models.build(name, 9, 9))
 
     for name in (
@@ -179,5 +192,5 @@ def test_small_presets_have_the_papers_budgets(size, budget):
         "decoder-only",
         "recurrent",
     ):
-        ratio = outside_tables(f"{name}-{size}") / outside_tables(budget)
+        ratio = count_parameters(f"{name}-{size}") / count_parameters(budget)
         assert ratio == pytest.approx(1, abs=0.03), name

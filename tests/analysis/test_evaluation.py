@@ -33,14 +33,17 @@ VARIANTS = (
 # Some sources are of one length, and one target needs more room than there is at first.
 LENGTHS = [(5, 4), (2, 7), (5, 2), (8, MORE_ROOM + 4), (2, 3), (3, 6), (5, 5)]
 BATCH = 3
-RANDOM = np.random.default_rng(0)
+GENERATOR = np.random.default_rng(0)
 
 
 def sentence(length):
-    return np.array([START, *RANDOM.integers(4, 10, length - 2), END], "int32")
+    return np.array(
+        [START, *GENERATOR.integers(4, 10, length - 2), END], "int32"
+    )
 
 
-SPLIT = EncodedSplit(*zip(*[[*map(sentence, pair)] for pair in LENGTHS]))
+PAIRS = [(sentence(source), sentence(target)) for source, target in LENGTHS]
+SPLIT = EncodedSplit(*zip(*PAIRS))
 
 
 @functools.cache
@@ -81,19 +84,19 @@ def test_the_prefix_loss_is_that_of_every_prefix_read_alone(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_looking_ahead_is_worth(variant):
-    forced, prefix = teacher_forced_loss_of(variant), prefix_loss_of(variant)
-    assert (
-        forced.tokens
-        == prefix.tokens
-        == sum(target - 1 for _, target in LENGTHS)
-    )
-    difference = prefix.per_token - forced.per_token
+    forcing_loss = teacher_forced_loss_of(variant)
+    loss_of_prefixes = prefix_loss_of(variant)
+    tokens = sum(target - 1 for _, target in LENGTHS)
+    assert forcing_loss.tokens == loss_of_prefixes.tokens == tokens
+    difference = loss_of_prefixes.per_token - forcing_loss.per_token
     if model_of(variant).looks_ahead:
         assert abs(difference) > 0.01
     else:
-        assert forced.per_token == pytest.approx(prefix.per_token, rel=1e-5)
-        assert forced.mean_of_batches == pytest.approx(
-            prefix.mean_of_batches, rel=1e-5
+        assert forcing_loss.per_token == pytest.approx(
+            loss_of_prefixes.per_token, rel=1e-5
+        )
+        assert forcing_loss.mean_of_batches == pytest.approx(
+            loss_of_prefixes.mean_of_batches, rel=1e-5
         )
 
 
@@ -110,33 +113,36 @@ def test_the_teacher_forced_loss_is_keras_own(variant):
     loss = teacher_forced_loss(model, SPLIT, batches=plan)
     assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
     if not model.looks_ahead:
-        found = prefix_loss(model, SPLIT, batches=plan).mean_of_batches
-        assert found == pytest.approx(expected, rel=1e-5)
+        loss = prefix_loss(model, SPLIT, batches=plan)
+        assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_translation_is_compared_with_its_reference_word_by_word():
-    inner = [f"##{letter}" for letter in string.ascii_lowercase]
+    inner_pieces = [f"##{letter}" for letter in string.ascii_lowercase]
     tokenizer = WordPiece(
-        [*RESERVED, *string.ascii_lowercase, *inner, ".", "'"]
+        [*RESERVED, *string.ascii_lowercase, *inner_pieces, ".", "'"]
     )
-    references, said = ["It's late.", "Não."], []
+    references = ["It's late.", "Não."]
+    messages = []
 
     def search_all(source, progress):
         progress("translated")
         # The best and another one, which nobody asked for.
-        other = Hypothesis((4,), True, -9.0, -9.0)
+        alternative = Hypothesis((4,), True, -9.0, -9.0)
         rows = tokenizer.encode(["It's very late.", "Não."])
         best = (tuple(row[1:-1].tolist()) for row in rows)
-        return [[Hypothesis(ids, True, -1.0, -1.0), other] for ids in best]
+        return [
+            [Hypothesis(ids, True, -1.0, -1.0), alternative] for ids in best
+        ]
 
-    near = types.SimpleNamespace(
+    translator = types.SimpleNamespace(
         target_tokenizer=tokenizer, search_all=search_all
     )
     source = [np.array([2, 5, 3])] * 2
-    translations, found = translation_scores(
-        near, source, references, said.append
+    translations, results = translation_scores(
+        translator, source, references, messages.append
     )
     assert list(translations) == ["it ' s very late .", "nao ."]
-    assert said == ["translated"]
-    assert found == scores(tokenizer, translations, references)
-    assert 10 < found[0].value < 90 and 10 < found[1].value < 90
+    assert messages == ["translated"]
+    assert results == scores(tokenizer, translations, references)
+    assert 10 < results[0].value < 90 and 10 < results[1].value < 90

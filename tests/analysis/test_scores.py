@@ -11,7 +11,7 @@ WORDS = ["it ' s late .", "he came at 9 : 30 , alone"]
 TEXT = ["It's late.", "He came at 9:30, alone"]
 
 
-def tokenizer(words, detokenize=detokenize_words):
+def make_tokenizer(words, detokenize=detokenize_words):
     """As WordPiece's, of which the references are these words."""
     return types.SimpleNamespace(
         words=lambda references: words, detokenize=detokenize, keeps_case=False
@@ -19,10 +19,10 @@ def tokenizer(words, detokenize=detokenize_words):
 
 
 def test_scores_are_sacrebleus():
-    wrong = ["it ' s very late .", "she came at 9 : 30 , alone ."]
-    plain = ["it's very late.", "she came at 9:30, alone."]
-    found = scores(tokenizer(WORDS), wrong, TEXT)
-    assert [(score.metric, score.form) for score in found] == [
+    translations = ["it ' s very late .", "she came at 9 : 30 , alone ."]
+    texts = ["it's very late.", "she came at 9:30, alone."]
+    results = scores(make_tokenizer(WORDS), translations, TEXT)
+    assert [(score.metric, score.form) for score in results] == [
         ("BLEU", "corpus tokens"),
         ("chrF", "corpus tokens"),
         ("TER", "corpus tokens"),
@@ -30,20 +30,22 @@ def test_scores_are_sacrebleus():
         ("chrF", "detokenised"),
         ("TER", "detokenised"),
     ]
-    parts = ("tok:none", "nc:6", "norm:no", "case:lc", "case:lc", "norm:yes")
-    for score, part in zip(found, parts):
-        assert part in score.signature.split("|")
+    settings = ("tok:none", "nc:6", "norm:no", "case:lc", "case:lc", "norm:yes")
+    for score, setting in zip(results, settings):
+        assert setting in score.signature.split("|")
         assert f"version:{sacrebleu.__version__}" in score.signature
-    values = [score.value for score in found]
+    values = [score.value for score in results]
     expected = [
-        sacrebleu.corpus_bleu(wrong, [WORDS], tokenize="none", force=True),
-        sacrebleu.corpus_chrf(wrong, [WORDS]),
-        sacrebleu.corpus_ter(wrong, [WORDS]),
-        sacrebleu.corpus_bleu(plain, [TEXT], tokenize="13a", lowercase=True),
-        sacrebleu.corpus_chrf(
-            [p.lower() for p in plain], [[t.lower() for t in TEXT]]
+        sacrebleu.corpus_bleu(
+            translations, [WORDS], tokenize="none", force=True
         ),
-        sacrebleu.corpus_ter(plain, [TEXT], normalized=True),
+        sacrebleu.corpus_chrf(translations, [WORDS]),
+        sacrebleu.corpus_ter(translations, [WORDS]),
+        sacrebleu.corpus_bleu(texts, [TEXT], tokenize="13a", lowercase=True),
+        sacrebleu.corpus_chrf(
+            [text.lower() for text in texts], [[text.lower() for text in TEXT]]
+        ),
+        sacrebleu.corpus_ter(texts, [TEXT], normalized=True),
     ]
     assert values == pytest.approx([score.score for score in expected])
     assert all(0 < value < 100 for value in values)
@@ -51,11 +53,11 @@ def test_scores_are_sacrebleus():
 
 def test_what_the_vocabulary_lacks_is_never_right():
     words = ["a house in [UNK] ."]
-    found = on_corpus_tokens(
-        scores(tokenizer(words), words, ["A house in Łódź."])
+    results = on_corpus_tokens(
+        scores(make_tokenizer(words), words, ["A house in Łódź."])
     )
-    assert found["BLEU"].value < 70 and found["chrF"].value < 90
-    assert found["TER"].value == 20  # one word of five
+    assert results["BLEU"].value < 70 and results["chrF"].value < 90
+    assert results["TER"].value == 20  # one word of five
 
 
 # A text in each kind of script, as people write it and as WordPiece has its words.
@@ -71,29 +73,31 @@ LANGUAGES = {
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
-    known = bleu._get_tokenizer
+    get_tokenizer = bleu._get_tokenizer
 
     def without_mecab(name):
         if "mecab" in name:
             raise RuntimeError("requires extra dependencies")
-        return known(name)
+        return get_tokenizer(name)
 
     monkeypatch.setattr(bleu, "_get_tokenizer", without_mecab)
     name, text, words = LANGUAGES[language]
-    found = scores(tokenizer([words]), [words], [text], language)
-    as_tokens = scores(tokenizer([text], str), [text], [text], language)
+    results = scores(make_tokenizer([words]), [words], [text], language)
+    text_results = scores(make_tokenizer([text], str), [text], [text], language)
     if language != "ko":  # of fewer than four words
-        values = [score.value for score in found]
+        values = [score.value for score in results]
         assert values == pytest.approx([100, 100, 0] * 2)
     if not text.count(" "):
-        assert as_tokens[0].value == pytest.approx(100)  # as with BPE
-        assert f"tok:{name}" in found[0].signature
+        assert text_results[0].value == pytest.approx(100)  # as with BPE
+        assert f"tok:{name}" in results[0].signature
     else:
-        assert "tok:none" in found[0].signature
-    assert found[3].value == pytest.approx(100)
-    assert f"tok:{name}" in found[3].signature.split("|")
-    wrong = scores(tokenizer([words]), [words], [text[::-1]], language)
-    assert wrong[3].value < 60
+        assert "tok:none" in results[0].signature
+    assert results[3].value == pytest.approx(100)
+    assert f"tok:{name}" in results[3].signature.split("|")
+    reversal_results = scores(
+        make_tokenizer([words]), [words], [text[::-1]], language
+    )
+    assert reversal_results[3].value < 60
 
 
 def test_what_splits_japanese_and_korean_is_taken_where_it_is(monkeypatch):

@@ -10,11 +10,11 @@ from scipy import stats
 
 
 def test_the_interval_of_sentences_of_one_length_is_nearly_students():
-    draw = np.random.default_rng(1)
-    others = draw.gamma(2.0, 20.0, size=800)
-    losses = others + draw.normal(0.5, 3.0, size=800)
-    difference = loss_difference(losses, others, np.full(800, 10))
-    gaps = (losses - others) / 10
+    generator = np.random.default_rng(1)
+    other_losses = generator.gamma(2.0, 20.0, size=800)
+    losses = other_losses + generator.normal(0.5, 3.0, size=800)
+    difference = loss_difference(losses, other_losses, np.full(800, 10))
+    gaps = (losses - other_losses) / 10
     expected = stats.ttest_1samp(gaps, 0).confidence_interval()
     assert difference.mean == pytest.approx(gaps.mean())
     assert difference[1:] == pytest.approx(tuple(expected), abs=0.002)
@@ -28,10 +28,10 @@ def test_long_sentences_weigh_more():
 def test_bleu_is_compared_by_sacrebleu(monkeypatch):
     monkeypatch.setattr(paired_bootstrap, "RESAMPLES", 200)
     references = [f"the house of number {n} is very old ." for n in range(40)]
-    better = [line.replace("very", "quite") for line in references]
-    worse = [line.replace("the house", "a home") for line in better]
-    systems = [("other", worse), ("model", better)]
+    model_lines = [line.replace("very", "quite") for line in references]
+    other_lines = [line.replace("the house", "a home") for line in model_lines]
+    systems = [("other", other_lines), ("model", model_lines)]
     metric = {"BLEU": BLEU(force=True, tokenize="none")}
     test = PairedTest(systems, metric, [references], "bs", 200)
     expected = test()[1]["BLEU"][1].p_value
-    assert bleu_p_value(better, worse, references) == expected < 0.05
+    assert bleu_p_value(model_lines, other_lines, references) == expected < 0.05

@@ -18,21 +18,21 @@ VOCAB = 30
 class Convolution(nn.Module):
     """A language model of a convolution over two tokens."""
 
-    def __init__(self, ahead, norm=None, dropout=0.5):
+    def __init__(self, looks_ahead, norm=None, dropout=0.5):
         super().__init__()
         self.embedding = nn.Embedding(VOCAB, 8)
-        self.ahead = ahead
+        self.looks_ahead = looks_ahead
         self.norm = norm or nn.Identity()
         self.drop = nn.Dropout(dropout)
         self.dense = nn.Linear(8, VOCAB)
 
     def forward(self, ids):
         states = self.embedding(ids)
-        other = torch.roll(states, -1 if self.ahead else 1, 1)
-        keep = torch.ones(ids.shape[1], 1, dtype=states.dtype)
+        neighbours = torch.roll(states, -1 if self.looks_ahead else 1, 1)
+        mask = torch.ones(ids.shape[1], 1, dtype=states.dtype)
         # Nothing goes round the end.
-        keep[-1 if self.ahead else 0] = 0
-        states = self.drop(states + keep * other)
+        mask[-1 if self.looks_ahead else 0] = 0
+        states = self.drop(states + mask * neighbours)
         return self.dense(self.norm(states.mT).mT)
 
 
@@ -47,14 +47,16 @@ class Named(Convolution):
 
 
 def test_verdicts():
-    for kind in (torch.float32, torch.bfloat16):
-        for ahead in (True, False):
-            model = Convolution(ahead).to(kind)
-            for asked in (model, lambda ids, model=model.eval(): model(ids)):
-                report = audit(asked, vocab_size=VOCAB)
+    for dtype in (torch.float32, torch.bfloat16):
+        for looks_ahead in (True, False):
+            model = Convolution(looks_ahead).to(dtype)
+            for function in (model, lambda ids, model=model.eval(): model(ids)):
+                report = audit(function, vocab_size=VOCAB)
                 pairs = report.first_offending["perturbation"]
-                assert pairs == (((0, 1), (1, 2), (2, 3)) if ahead else ())
-                assert report.looks_ahead == ahead
+                assert pairs == (
+                    ((0, 1), (1, 2), (2, 3)) if looks_ahead else ()
+                )
+                assert report.looks_ahead == looks_ahead
 
 
 def test_hugging_faces_way():
@@ -65,15 +67,17 @@ def test_hugging_faces_way():
 def test_training_and_what_it_leaves_behind():
     model = Convolution(False, nn.BatchNorm1d(8))
     model.embedding.eval()
-    before = {name: each.clone() for name, each in model.state_dict().items()}
-    state = torch.get_rng_state()
+    weights = {
+        name: value.clone() for name, value in model.state_dict().items()
+    }
+    generator_state = torch.get_rng_state()
     report = audit(model, vocab_size=VOCAB, training=True)
     assert report.leaking_modes == ("training",)
     assert report.training.depends_on_neighbours
     assert not report.depends_on_neighbours
     for name, value in model.state_dict().items():
-        assert torch.equal(value, before[name]), name
-    assert torch.equal(state, torch.get_rng_state())
+        assert torch.equal(value, weights[name]), name
+    assert torch.equal(generator_state, torch.get_rng_state())
     assert model.drop.p == 0.5 and model.training
     assert not model.embedding.training
 
@@ -81,8 +85,8 @@ def test_training_and_what_it_leaves_behind():
 def test_random_numbers_accuse_nobody():
     class Routed(Convolution):
         def forward(self, ids):
-            kept = torch.rand(ids.shape) < 0.8
-            return super().forward(ids) * kept[..., None]
+            mask = torch.rand(ids.shape) < 0.8
+            return super().forward(ids) * mask[..., None]
 
     report = audit(Routed(False), vocab_size=VOCAB)
     assert not report.looks_ahead
