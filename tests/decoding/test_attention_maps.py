@@ -20,8 +20,8 @@ from reprt.decoding.attention_maps import (
 
 SOURCE = "hoje o mercado ab ##re às nove .".split()
 TARGET = "[START] today the market open ##s at nine .".split()
-USUAL = ("encoder", "decoder", "cross")
-HOSTILE = [
+KINDS = ("encoder", "decoder", "cross")
+MARKUP = [
     "</script><b>",
     "<!--<script>",
     "{{data}}",
@@ -29,19 +29,19 @@ HOSTILE = [
     '"\\',
     "$\\nope$",
 ]
-HOSTILE += ["a\nb", "\u2028", "\u202e", "\ud800"]
-FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", "नमस्ते", "🙂"]
+MARKUP += ["a\nb", "\u2028", "\u202e", "\ud800"]
+FOREIGN_TOKENS = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", "नमस्ते", "🙂"]
 
 
-def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
+def make_maps(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
     """Maps of random weights, as a softmax gives them."""
-    random = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
 
     def weights(queries, keys):
-        scores = random.normal(size=(layers, heads, len(queries), len(keys)))
+        scores = generator.normal(size=(layers, heads, len(queries), len(keys)))
         return oracle.softmax(2 * scores)
 
-    usual = {
+    defaults = {
         "sentence": "ele abre.",
         "translation": "it opens.",
         "model": "repe",
@@ -49,7 +49,7 @@ def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
     return AttentionMaps(
         source,
         target,
-        **{**usual, **texts},
+        **{**defaults, **texts},
         encoder=weights(source, source),
         decoder=weights(target, target),
         cross=weights(target, source),
@@ -83,16 +83,15 @@ class Page(HTMLParser):
 
 
 def test_the_page_holds_the_maps(tmp_path):
-    maps = make()
+    maps = make_maps()
     page = Page(write_page(maps, tmp_path / "page.html"))
     data = page.data
-    assert data.keys() == {field.name for field in dataclasses.fields(maps)} | {
-        "steps"
-    }
+    names = {field.name for field in dataclasses.fields(maps)}
+    assert data.keys() == names | {"steps"}
     assert "\n" not in repr(maps) and "(2, 4, 9, 8)" in repr(maps)
     for name in ("source", "target", "model", "translation", "sentence"):
         assert data[name] == getattr(maps, name)
-    for kind in USUAL:
+    for kind in KINDS:
         np.testing.assert_allclose(
             data[kind], getattr(maps, kind), atol=0.5001e-4
         )
@@ -101,23 +100,22 @@ def test_the_page_holds_the_maps(tmp_path):
 
 
 def test_no_token_is_taken_for_markup(tmp_path):
-    plain = Page(write_page(make(), tmp_path / "plain.html"))
-    maps = make(
-        HOSTILE, ["[START]", *HOSTILE], translation="</script>", model="<b>"
+    plain_page = Page(write_page(make_maps(), tmp_path / "plain.html"))
+    maps = make_maps(
+        MARKUP, ["[START]", *MARKUP], translation="</script>", model="<b>"
     )
     page = Page(write_page(maps, tmp_path / "page.html"))
-    assert page.tags == plain.tags
+    assert page.tags == plain_page.tags
     assert "<" not in page.scripts[0]
-    assert page.data["source"] == HOSTILE
-    assert page.data["target"] == ["[START]", *HOSTILE]
-    assert (
-        page.data["translation"] == "</script>" and page.data["model"] == "<b>"
-    )
+    assert page.data["source"] == MARKUP
+    assert page.data["target"] == ["[START]", *MARKUP]
+    assert page.data["translation"] == "</script>"
+    assert page.data["model"] == "<b>"
     assert "innerHTML" not in page.text
 
 
 def test_the_page_needs_nothing_but_itself(tmp_path):
-    page = Page(write_page(make(), tmp_path / "page.html"))
+    page = Page(write_page(make_maps(), tmp_path / "page.html"))
     names = {name for name, _ in page.attributes}
     assert not names & {"src", "href", "srcset", "action"}
     assert "link" not in page.tags and "img" not in page.tags
@@ -135,7 +133,8 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
 @pytest.fixture
 def pictures(monkeypatch):
     """The figures that were saved."""
-    figures, save = [], Figure.savefig
+    figures = []
+    save = Figure.savefig
 
     def savefig(figure, *arguments, **options):
         figures.append(figure)
@@ -147,22 +146,23 @@ def pictures(monkeypatch):
 
 @pytest.mark.parametrize("choice", [{}, {"kind": "encoder", "layer": 0}])
 def test_the_picture_has_the_heads_of_one_layer(tmp_path, pictures, choice):
-    maps = make()
+    maps = make_maps()
     path = draw(maps, tmp_path / "maps.png", **choice)
     assert path.read_bytes().startswith(b"\x89PNG")
-    shown = [
+    images = [
         axes.images[0].get_array() for axes in pictures[0].axes if axes.images
     ]
-    expected = getattr(maps, choice.get("kind", "cross"))[
-        choice.get("layer", -1)
-    ]
-    np.testing.assert_array_equal(shown, expected)
+    weights = getattr(maps, choice.get("kind", "cross"))
+    expected = weights[choice.get("layer", -1)]
+    np.testing.assert_array_equal(images, expected)
 
 
-@pytest.mark.parametrize("tokens", [FOREIGN, ["$\\nope$", "$a$"], ["um"] * 128])
+@pytest.mark.parametrize(
+    "tokens", [FOREIGN_TOKENS, ["$\\nope$", "$a$"], ["um"] * 128]
+)
 def test_any_token_can_be_drawn(tmp_path, pictures, tokens):
     """Of a warning pytest makes an error; there are always glyphs that are missing."""
-    maps = make(tokens, tokens, 1, 2, translation=" ".join(tokens))
+    maps = make_maps(tokens, tokens, 1, 2, translation=" ".join(tokens))
     draw(maps, tmp_path / "maps.png")
     assert max(pictures[0].get_size_inches()) < 30
 
@@ -172,10 +172,12 @@ def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
     name, settings = POSITIONED[variant]
     model = models.build(name, 9, 9, **{**tiny.TINY, **settings})
     assert draw_positions(model, tmp_path / "positions.png", 12).is_file()
-    table, met = (axes.images[0].get_array() for axes in pictures[0].axes[:2])
-    assert len(table) == 12 and met.shape == (12, 12)
+    table, scores = (
+        axes.images[0].get_array() for axes in pictures[0].axes[:2]
+    )
+    assert len(table) == 12 and scores.shape == (12, 12)
     # Sinusoids, rotations and distances are the same everywhere in a sentence.
-    np.testing.assert_allclose(met[1:, 1:], met[:-1, :-1], atol=1e-3)
+    np.testing.assert_allclose(scores[1:, 1:], scores[:-1, :-1], atol=1e-3)
     # A relative position's table begins at 0.
     if settings["position"] not in ("none", "relative"):
-        assert met[0, 0] > met[0, 5]
+        assert scores[0, 0] > scores[0, 5]

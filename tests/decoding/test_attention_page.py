@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from test_attention_maps import make
+from test_attention_maps import make_maps
 
 from reprt.decoding.attention_maps import AttentionMaps, write_page
 
@@ -27,8 +27,8 @@ def maps():
         "sentence": "olá <i>mundo</i>",
         "translation": "hello <i>world</i>",
     }
-    found = make(SOURCE, TARGET, layers=2, heads=3, **texts)
-    return dataclasses.replace(found, decoder=np.tril(found.decoder))
+    result = make_maps(SOURCE, TARGET, layers=2, heads=3, **texts)
+    return dataclasses.replace(result, decoder=np.tril(result.decoder))
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def visit(maps, tmp_path_factory):
     page = write_page(maps, folder / "page.html")
 
     def visit(address="", script="", page=page):
-        seen = page.with_name("seen.html")
-        seen.write_text(
+        copy = page.with_name("copy.html")
+        copy.write_text(
             page.read_text("utf-8") + f"<script>{script}</script>", "utf-8"
         )
-        finished = subprocess.run(
+        process = subprocess.run(
             [
                 BROWSER,
                 "--headless",
@@ -54,32 +54,31 @@ def visit(maps, tmp_path_factory):
                 # Links lead somewhere within this time.
                 "--virtual-time-budget=1000",
                 "--dump-dom",
-                f"{seen.as_uri()}#{address}",
+                f"{copy.as_uri()}#{address}",
             ],
             capture_output=True,
             text=True,
             timeout=60,
         )
-        assert finished.returncode == 0, finished.stderr
+        assert process.returncode == 0, process.stderr
         # Whatever the page complains of, errors and refused resources alike.
-        assert "CONSOLE" not in finished.stderr, finished.stderr
-        return finished.stdout
+        assert "CONSOLE" not in process.stderr, process.stderr
+        return process.stdout
 
     return visit
 
 
-def opacities(dom, mark):
-    return sorted(
-        map(float, re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom))
-    )
+def opacities(dom, element):
+    values = re.findall(rf'<{element} [^>]*-opacity="([^"]*)"', dom)
+    return sorted(map(float, values))
 
 
 def captions(dom):
-    found = re.findall("<figcaption>(.*?)</figcaption>", dom)
-    return [re.sub("<.*?>", "", caption) for caption in found]
+    texts = re.findall("<figcaption>(.*?)</figcaption>", dom)
+    return [re.sub("<.*?>", "", text) for text in texts]
 
 
-def above(weights, threshold):
+def weights_above(weights, threshold):
     return np.sort(weights[(weights >= threshold) & (weights > 0)].round(4))
 
 
@@ -89,7 +88,7 @@ def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(
     dom = visit()
     assert captions(dom) == ["head 1", "head 2", "head 3"]
     assert opacities(dom, "rect") == []
-    expected = above(maps.cross[0], 0.1)
+    expected = weights_above(maps.cross[0], 0.1)
     np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
     assert "from the target to the source, layer 1 of 2</h2>" in dom
 
@@ -97,14 +96,14 @@ def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(
 def test_the_address_chooses_kind_layer_head_view_and_threshold(maps, visit):
     dom = visit("kind=decoder&layer=2&head=3&mode=heat&threshold=0.2")
     assert opacities(dom, "line") == []
-    expected = np.sqrt(above(maps.decoder[1, 2], 0.2))
+    expected = np.sqrt(weights_above(maps.decoder[1, 2], 0.2))
     np.testing.assert_allclose(opacities(dom, "rect"), expected, atol=0.002)
     assert captions(dom) == ["head 3 of 3all heads"]
     assert "2 of 2" in dom and ">0.2</output>" in dom
 
     dom = visit("head=mean")
     assert captions(dom) == ["mean of 3 headsall heads"]
-    expected = above(maps.cross[0].mean(0), 0.1)
+    expected = weights_above(maps.cross[0].mean(0), 0.1)
     np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
 
     dom = visit("kind=none&layer=9&head=9&mode=3d&threshold=-1&length=2&%")
@@ -124,9 +123,9 @@ def test_tokens_are_text_in_their_own_direction(visit):
 def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
     tokens = [*SOURCE, *TARGET]
     weights = np.tri(len(tokens)) / np.arange(1, 1 + len(tokens))[:, None]
-    one = weights[None, None]
+    sequence = weights[None, None]
     maps = AttentionMaps(
-        SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=one
+        SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=sequence
     )
     page = write_page(maps, tmp_path / "page.html")
     # A kind that the model does not have is no choice.
@@ -137,7 +136,7 @@ def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
     ):
         dom = visit(address, page=page)
         np.testing.assert_allclose(
-            opacities(dom, "line"), above(weights, 0.2), atol=0.002
+            opacities(dom, "line"), weights_above(weights, 0.2), atol=0.002
         )
         assert dom.count("<li ") == 2 * len(tokens)
         assert (

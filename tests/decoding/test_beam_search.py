@@ -71,19 +71,22 @@ def search_of(variant, size, length_penalty=0.6, jit_compile=False):
 
 
 @functools.cache
-def found_by(variant, size, length_penalty=0.6):
+def hypotheses_of(variant, size, length_penalty=0.6):
     return search_of(variant, size, length_penalty)(SOURCES)
 
 
-def assert_same(found, expected):
+def values_of(hypotheses, name):
+    return [getattr(hypothesis, name) for hypothesis in hypotheses]
+
+
+def assert_same(hypotheses, expected):
     """Compares the hypotheses of one sentence with those of another search."""
-    assert [(one.ids, one.ended) for one in found] == [
-        (one.ids, one.ended) for one in expected
-    ]
-    for measure in ("log_probability", "score"):
+    for name in ("ids", "ended"):
+        assert values_of(hypotheses, name) == values_of(expected, name)
+    for name in ("log_probability", "score"):
         np.testing.assert_allclose(
-            [getattr(one, measure) for one in found],
-            [getattr(one, measure) for one in expected],
+            values_of(hypotheses, name),
+            values_of(expected, name),
             rtol=1e-4,
             atol=1e-5,
         )
@@ -100,29 +103,29 @@ def assert_same(found, expected):
     ],
 )
 def test_a_batch_is_searched_as_by_hand(variant, size, length_penalty):
-    read, translations = (
-        reader_of(variant),
-        found_by(variant, size, length_penalty),
-    )
-    assert len(translations) == len(SOURCES)
-    for source, found in zip(SOURCES, translations):
+    read = reader_of(variant)
+    results = hypotheses_of(variant, size, length_penalty)
+    assert len(results) == len(SOURCES)
+    for source, hypotheses in zip(SOURCES, results):
         words, ended, log_probabilities, scores = zip(
             *naive.beam_search(read, source, LIMIT, size, length_penalty)
         )
-        assert tuple(one.ids for one in found) == words
-        assert tuple(one.ended for one in found) == ended
+        assert values_of(hypotheses, "ids") == list(words)
+        assert values_of(hypotheses, "ended") == list(ended)
         np.testing.assert_allclose(
-            [one.log_probability for one in found], log_probabilities, rtol=1e-4
+            values_of(hypotheses, "log_probability"),
+            log_probabilities,
+            rtol=1e-4,
         )
         np.testing.assert_allclose(
-            [one.score for one in found], scores, rtol=1e-4
+            values_of(hypotheses, "score"), scores, rtol=1e-4
         )
 
 
 def test_xla_finds_what_graphs_find():
-    search = search_of("repe, causal", 2, jit_compile=True)
-    for found, expected in zip(search(SOURCES), found_by("repe, causal", 2)):
-        assert_same(found, expected)
+    results = search_of("repe, causal", 2, jit_compile=True)(SOURCES)
+    for hypotheses, expected in zip(results, hypotheses_of("repe, causal", 2)):
+        assert_same(hypotheses, expected)
 
 
 @pytest.mark.parametrize("columns, count", [(1000, 2), (1024, 1), (200, 8)])
@@ -130,55 +133,61 @@ def test_the_best_columns_are_those_of_a_full_sort(columns, count):
     # Whole numbers, so that there are equals.
     x = np.random.default_rng(0).integers(0, 30, (6, columns)).astype("float32")
     x[0], x[1, 5:] = -np.inf, -np.inf
-    best, places = beam_search._top_k(ops.convert_to_tensor(x), count)
+    values, positions = beam_search._top_k(ops.convert_to_tensor(x), count)
     expected = np.argsort(-x, axis=1, kind="stable")[:, :count]
-    np.testing.assert_array_equal(best, np.take_along_axis(x, expected, axis=1))
-    np.testing.assert_array_equal(places, expected)
+    np.testing.assert_array_equal(
+        values, np.take_along_axis(x, expected, axis=1)
+    )
+    np.testing.assert_array_equal(positions, expected)
 
 
-def bias(model, **words):
+def add_to_bias(model, **words):
     """Adds to the logits of some words."""
-    added = np.zeros(10)
+    amounts = np.zeros(10)
     for name, amount in words.items():
-        added[{"pad": PAD, "start": START, "end": END}[name]] = amount
-    model.output_dense.bias.assign(np.array(model.output_dense.bias) + added)
+        amounts[{"pad": PAD, "start": START, "end": END}[name]] = amount
+    model.output_dense.bias.assign(np.array(model.output_dense.bias) + amounts)
     return model
 
 
 def test_no_translation_is_longer_than_its_source_and_50_words():
-    model = bias(build(VARIANTS["repe"]), end=-1e9)
-    found = BeamSearch(model, START, END)(SOURCES[:2])
+    model = add_to_bias(build(VARIANTS["repe"]), end=-1e9)
+    results = BeamSearch(model, START, END)(SOURCES[:2])
     assert EXTRA_TOKENS == 50
-    for (one,), length in zip(found, (7, 3), strict=True):
-        assert len(one.ids) == length + 50 and not one.ended
-        assert END not in one.ids
+    for (hypothesis,), length in zip(results, (7, 3), strict=True):
+        assert len(hypothesis.ids) == length + 50 and not hypothesis.ended
+        assert END not in hypothesis.ids
 
 
 @pytest.mark.parametrize(
-    "variant, longest",
+    "variant, max_length",
     [("baseline", 20), ("repe", 20), ("repe, prefix", 20), ("repe", 10)],
 )
-def test_no_translation_is_longer_than_the_model_can_read(variant, longest):
-    model = bias(build(VARIANTS[variant], max_length=longest), end=-1e9)
+def test_no_translation_is_longer_than_the_model_can_read(variant, max_length):
+    model = add_to_bias(
+        build(VARIANTS[variant], max_length=max_length), end=-1e9
+    )
     search = BeamSearch(model, START, END, beam_size=2, max_tokens=10**30)
     for hypotheses in search(SOURCES[:2]):
-        assert [len(one.ids) for one in hypotheses] == [longest, longest]
+        lengths = [len(hypothesis.ids) for hypothesis in hypotheses]
+        assert lengths == [max_length, max_length]
 
 
 def test_neither_padding_nor_the_start_is_ever_said():
-    model = bias(build(VARIANTS["repe"]), pad=100.0, start=100.0)
+    model = add_to_bias(build(VARIANTS["repe"]), pad=100.0, start=100.0)
     for hypotheses in BeamSearch(model, START, END, 2, max_tokens=6)(SOURCES):
-        for one in hypotheses:
-            assert not {PAD, START, END} & set(one.ids)
+        for hypothesis in hypotheses:
+            assert not {PAD, START, END} & set(hypothesis.ids)
             # The model's own probabilities: nobody makes up for what is forbidden.
-            assert math.isfinite(one.score) and one.log_probability < -90
+            assert math.isfinite(hypothesis.score)
+            assert hypothesis.log_probability < -90
 
 
 def test_a_search_follows_the_weights():
     model = build(VARIANTS["baseline"])
     search = BeamSearch(model, START, END, max_tokens=5)
     assert search(SOURCES[:1]) != [[]]
-    bias(model, end=1e9)
+    add_to_bias(model, end=1e9)
     assert search(SOURCES[:1])[0][0].ids == ()
 
 
@@ -186,23 +195,23 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
     model = build(ALL["repe, padding counts"])
     rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
     options = {"beam_size": 2, "max_tokens": 8}
-    sides = [
+    tokenizers = [
         WordPiece([*RESERVED, *map(str, range(size - len(RESERVED)))])
         for size in (model.source_vocab_size, model.target_vocab_size)
     ]
-    translator = Translator(model, *sides, search=options)
-    said = []
-    found = translator.search_all(rows, said.append)
-    assert [line.split()[1] for line in said] == ["2/4", "4/4"]
+    translator = Translator(model, *tokenizers, search=options)
+    messages = []
+    results = translator.search_all(rows, messages.append)
+    assert [line.split()[1] for line in messages] == ["2/4", "4/4"]
     search = BeamSearch(model, START, END, **options)
-    alone = [search(row[None])[0] for row in rows]
-    for one, other in zip(found, alone, strict=True):
-        assert_same(one, other)
+    single_results = [search(row[None])[0] for row in rows]
+    for hypotheses, expected in zip(results, single_results, strict=True):
+        assert_same(hypotheses, expected)
     # For in one batch they would come out otherwise.
-    together = search(sentences([5, 2, 5, 2], seed=1))
+    batch_results = search(sentences([5, 2, 5, 2], seed=1))
     assert any(
-        [one.ids for one in a] != [one.ids for one in b]
-        for a, b in zip(together, alone)
+        values_of(hypotheses, "ids") != values_of(expected, "ids")
+        for hypotheses, expected in zip(batch_results, single_results)
     )
 
 
@@ -232,11 +241,11 @@ def test_bad_settings_are_named(options, message):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_nothing_is_translated_into_nothing(variant):
-    nothing = np.zeros((0, 5), "int32")
-    assert search_of(variant, 2)(nothing) == []
+    empty_batch = np.zeros((0, 5), "int32")
+    assert search_of(variant, 2)(empty_batch) == []
     # A sentence without a word is still a sentence.
-    ((one, *_),) = search_of(variant, 2)(np.zeros((1, 3), "int32"))
-    assert math.isfinite(one.score)
+    ((hypothesis, *_),) = search_of(variant, 2)(np.zeros((1, 3), "int32"))
+    assert math.isfinite(hypothesis.score)
 
 
 def test_a_model_whose_weights_are_not_finite_is_told():
@@ -246,44 +255,45 @@ def test_a_model_whose_weights_are_not_finite_is_told():
         BeamSearch(model, START, END)(SOURCES[:2])
 
 
-ELSEWHERE = """
+SCRIPT = """
 import json, pickle, sys
 sys.path[:0] = sys.argv[2:]
-from test_beam_search import check_masks_and_prompts, searched
+from test_beam_search import check_masks_and_prompts, translate_all
 
 check_masks_and_prompts()
 with open(sys.argv[1], "rb") as file:
-    print(json.dumps(searched(pickle.load(file))))
+    print(json.dumps(translate_all(pickle.load(file))))
 """
 
 
 # All methods of positions, too.
-ELSEWHERES = {**VARIANTS, **POSITIONED}
+BACKEND_VARIANTS = {**VARIANTS, **POSITIONED}
 
 
-def searched(weights):
+def translate_all(weights):
     """Each variant's translations, for two backends to agree on."""
     results = {}
-    for variant, (name, settings) in ELSEWHERES.items():
+    for variant, (name, settings) in BACKEND_VARIANTS.items():
         model = models.build(name, 11, 10, **{**SIZES, **settings})
         for size in (1, 2) if variant in VARIANTS else (1,):
             # JAX compiles anew for every shape: only one of them outgrows its room,
             # and only one has a sentence that ends before another.
-            far = (variant, size) == ("repe", 1)
-            search = BeamSearch(
-                model, START, END, size, max_tokens=MORE_ROOM + 1 if far else 4
-            )
-            sources = SOURCES[:4] if far else SOURCES[:1]
+            is_long = (variant, size) == ("repe", 1)
+            limit = MORE_ROOM + 1 if is_long else 4
+            search = BeamSearch(model, START, END, size, max_tokens=limit)
+            sources = SOURCES[:4] if is_long else SOURCES[:1]
             # A search goes by the weights that the model has when it is called.
             model.set_weights([0 * weight for weight in weights[variant]])
             search(sources)
             model.set_weights(weights[variant])
-            found = search(sources)
             results[f"{variant} {size}"] = [
-                [[list(one.ids), one.ended, one.score] for one in hypotheses]
-                for hypotheses in found
+                list(map(as_list, hypotheses)) for hypotheses in search(sources)
             ]
     return results
+
+
+def as_list(hypothesis):
+    return [list(hypothesis.ids), hypothesis.ended, hypothesis.score]
 
 
 def check_masks_and_prompts():
@@ -292,11 +302,13 @@ def check_masks_and_prompts():
     x = layers.TokenNorm()(keras.layers.Embedding(11, 8, mask_zero=True)(ids))
     x = layers.EncoderBlock(num_heads=2, key_dim=4, feed_forward_dim=8)(x)
     model = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(x))
-    found = [model.predict(SOURCES[1:2, :width], verbose=0) for width in (3, 7)]
-    np.testing.assert_allclose(*found, atol=1e-5)
+    outputs = [
+        model.predict(SOURCES[1:2, :width], verbose=0) for width in (3, 7)
+    ]
+    np.testing.assert_allclose(*outputs, atol=1e-5)
     model = models.build("decoder-only-tiny", 11, 11)
-    letters = WordPiece([*RESERVED, *"abcdefg"])
-    assert sample(model, letters, ["a b"], max_tokens=5)[0].startswith("a b")
+    tokenizer = WordPiece([*RESERVED, *"abcdefg"])
+    assert sample(model, tokenizer, ["a b"], max_tokens=5)[0].startswith("a b")
 
 
 @pytest.mark.long
@@ -308,19 +320,20 @@ def test_other_backends_find_what_tensorflow_finds(
         pytest.skip(f"{backend} is not installed")
     weights = {
         variant: build(settings, end=0.0).get_weights()
-        for variant, settings in ELSEWHERES.items()
+        for variant, settings in BACKEND_VARIANTS.items()
     }
     (tmp_path / "weights").write_bytes(pickle.dumps(weights))
-    here = pathlib.Path(__file__).parent
+    folder = pathlib.Path(__file__).parent
     monkeypatch.setenv("KERAS_BACKEND", backend)
-    told = python(ELSEWHERE, tmp_path / "weights", here, here.parent)
-    results, expected = json.loads(told), searched(weights)
-    assert results.keys() == expected.keys()
-    for name, translations in expected.items():
-        for found, hypotheses in zip(results[name], translations, strict=True):
-            assert [one[:2] for one in found] == [one[:2] for one in hypotheses]
-            np.testing.assert_allclose(
-                [one[2] for one in found],
-                [one[2] for one in hypotheses],
-                rtol=1e-4,
-            )
+    output = python(SCRIPT, tmp_path / "weights", folder, folder.parent)
+    results = json.loads(output)
+    expected_results = translate_all(weights)
+    assert results.keys() == expected_results.keys()
+    for name, translations in results.items():
+        for hypotheses, expected in zip(
+            translations, expected_results[name], strict=True
+        ):
+            ids, ended, scores = zip(*hypotheses)
+            expected_ids, expected_ended, expected_scores = zip(*expected)
+            assert (ids, ended) == (expected_ids, expected_ended)
+            np.testing.assert_allclose(scores, expected_scores, rtol=1e-4)

@@ -19,19 +19,19 @@ SENTENCE = "a casa e a rua"
 WORDS = "a", "e", "casa", "rua", "o", "mar"
 
 
-def by_cloudpickle(thing):
+def copy_by_cloudpickle(original):
     cloudpickle = pytest.importorskip("ray.cloudpickle")
-    return cloudpickle.loads(cloudpickle.dumps(thing))
+    return cloudpickle.loads(cloudpickle.dumps(original))
 
 
-def by_pickle(thing):
-    return pickle.loads(pickle.dumps(thing))
+def copy_by_pickle(original):
+    return pickle.loads(pickle.dumps(original))
 
 
-WAYS = {
+COPY_FUNCTIONS = {
     "deepcopy": copy.deepcopy,
-    "pickle": by_pickle,
-    "cloudpickle": by_cloudpickle,
+    "pickle": copy_by_pickle,
+    "cloudpickle": copy_by_cloudpickle,
 }
 
 
@@ -48,27 +48,27 @@ def translator(tokenizer):
     return Translator(model, tokenizer, tokenizer, search={"max_tokens": 5})
 
 
-@pytest.mark.parametrize("used", [False, True])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("use_first", [False, True])
+@pytest.mark.parametrize("name", COPY_FUNCTIONS)
 def test_copies_translate_alike_with_a_model_of_their_own(
-    way, used, translator
+    name, use_first, translator
 ):
-    before = translator(SENTENCE) if used else None
-    other = WAYS[way](translator)
-    assert other.search.model is other.model
-    expected = before or translator(SENTENCE)
+    translation = translator(SENTENCE) if use_first else None
+    duplicate = COPY_FUNCTIONS[name](translator)
+    assert duplicate.search.model is duplicate.model
+    expected = translation or translator(SENTENCE)
     # All but the end and one word are impossible to the original from now on.
     bias = translator.model.output_dense.bias
     bias.assign([-1e6, -1e6, -1e6, 1e6, *[-1e6] * 6])
     assert translator(SENTENCE).tokens == ()
-    assert other(SENTENCE).tokens == expected.tokens != ()
+    assert duplicate(SENTENCE).tokens == expected.tokens != ()
 
 
 def test_a_shallow_copy_has_the_same_model(translator):
     expected = translator(SENTENCE)
-    other = copy.copy(translator)
-    assert other.model is translator.model
-    assert other(SENTENCE) == expected
+    duplicate = copy.copy(translator)
+    assert duplicate.model is translator.model
+    assert duplicate(SENTENCE) == expected
 
 
 def test_a_pickle_translates_in_another_process(translator, tmp_path):
@@ -83,37 +83,38 @@ def test_a_pickle_translates_in_another_process(translator, tmp_path):
     assert python(script, path, SENTENCE) == expected.text
 
 
-@pytest.mark.parametrize("way", [*WAYS.values(), copy.copy])
+@pytest.mark.parametrize("copy_function", [*COPY_FUNCTIONS.values(), copy.copy])
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
-def test_tokenizers_are_copied_before_and_after_their_use(kind, way, tokenizer):
+def test_tokenizers_are_copied_before_and_after_their_use(
+    kind, copy_function, tokenizer
+):
     if kind == "bpe":
         tokenizer = BPE(learn_model([SENTENCE] * 3, 20))
     for _ in range(2):
-        other = way(tokenizer)
-        assert other.digest() == tokenizer.digest()
-        [ids], [expected] = (
-            each.encode([SENTENCE]) for each in (other, tokenizer)
-        )
+        duplicate = copy_function(tokenizer)
+        assert duplicate.digest() == tokenizer.digest()
+        [ids] = duplicate.encode([SENTENCE])
+        [expected] = tokenizer.encode([SENTENCE])
         assert ids.tolist() == expected.tolist()
-        assert other.start_id == tokenizer.start_id
+        assert duplicate.start_id == tokenizer.start_id
         # The first use makes the graph.
         tokenizer.graph
 
 
 def test_what_was_compiled_for_a_value_keeps_it(translator):
     search = BeamSearch(translator.model, START, END)
-    for thing in (translator, search, translator.source_tokenizer):
-        for name in vars(thing):
+    for owner in (translator, search, translator.source_tokenizer):
+        for name in vars(owner):
             if name.startswith("_"):
                 continue
             with pytest.raises(
                 AttributeError, match=f"{name} cannot be changed.*Make"
             ):
-                setattr(thing, name, None)
+                setattr(owner, name, None)
             with pytest.raises(
                 AttributeError, match=f"{name} cannot be changed.*Make"
             ):
-                delattr(thing, name)
+                delattr(owner, name)
     with pytest.raises(AttributeError, match="end_id cannot be changed"):
         translator.source_tokenizer.end_id = 5
     assert isinstance(translator.source_tokenizer.vocabulary, tuple)

@@ -30,25 +30,27 @@ SENTENCES = [
 ]
 
 
-WITHOUT_THE_PACKAGE = """
+SCRIPT = """
 import json, pathlib, sys
 # Nobody can import the package.
 sys.modules["reprt"] = None
 import tensorflow as tf
 import tensorflow_text
 
-sentences, found = json.load(sys.stdin), {}
+sentences = json.load(sys.stdin)
+results = {}
 for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):
     translate = tf.saved_model.load(str(folder / "saved_model"))
     read = lambda texts: [text.decode() for text in translate(texts).numpy()]
-    found[folder.name] = read(sentences)
+    translations = read(sentences)
+    results[folder.name] = translations
     assert translate(tf.constant([], tf.string)).shape == (0,)
     assert read(["", " "]) == ["", ""]
-    assert read(sentences[2:3]) == found[folder.name][2:3]
-    served = translate.signatures["serving_default"](sentences=tf.constant(sentences))
-    [output] = served.values()
-    assert [text.decode() for text in output.numpy()] == found[folder.name]
-print(json.dumps(found))
+    assert read(sentences[2:3]) == translations[2:3]
+    serve = translate.signatures["serving_default"]
+    [output] = serve(sentences=tf.constant(sentences)).values()
+    assert [text.decode() for text in output.numpy()] == translations
+print(json.dumps(results))
 """
 
 
@@ -56,35 +58,38 @@ print(json.dumps(found))
 def test_a_saved_model_needs_tensorflow_and_its_text_alone(
     tmp_path, tmp_path_factory
 ):
-    base, expected = tmp_path_factory.getbasetemp(), {}
+    base = tmp_path_factory.getbasetemp()
+    expected = {}
     for name, search in SEARCHES.items():
         translator = Translator.load(tiny_run.lively(base, name), **search)
-        paths = export(translator, place := tmp_path / name)
-        assert paths == (place / "saved_model", place / "model.keras")
+        folder = tmp_path / name
+        paths = export(translator, folder)
+        assert paths == (folder / "saved_model", folder / "model.keras")
         # Nothing unfinished is left.
-        assert {*place.iterdir()} == {*paths}
-        assert (
-            keras.saving.load_model(paths[1]).config == translator.model.config
-        )
-        found = translator(SENTENCES)
-        expected[name] = [one.text for one in found]
+        assert {*folder.iterdir()} == {*paths}
+        model = keras.saving.load_model(paths[1])
+        assert model.config == translator.model.config
+        translations = translator(SENTENCES)
+        expected[name] = [translation.text for translation in translations]
         # Translations that were all alike would show little.
         assert len(set(expected[name])) > 5
-        assert any("the first 128 of" in str(one) for one in found)
-    told = python(WITHOUT_THE_PACKAGE, tmp_path, input=json.dumps(SENTENCES))
-    assert json.loads(told) == expected
+        assert any(
+            "the first 128 of" in text for text in map(str, translations)
+        )
+    output = python(SCRIPT, tmp_path, input=json.dumps(SENTENCES))
+    assert json.loads(output) == expected
 
 
 def test_nothing_is_exported_over_another_export(tmp_path):
-    kept = tmp_path / "repe" / "saved_model" / "a file"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("another export")
+    path = tmp_path / "repe" / "saved_model" / "a file"
+    path.parent.mkdir(parents=True)
+    path.write_text("another export")
     with pytest.raises(
         ValueError, match="without saved_model. .*repe, which has one"
     ):
         export(None, tmp_path / "repe")
-    assert kept.read_text() == "another export"
-    assert [*(tmp_path / "repe").rglob("*")] == [kept.parent, kept]
+    assert path.read_text() == "another export"
+    assert [*(tmp_path / "repe").rglob("*")] == [path.parent, path]
 
 
 def test_what_no_graph_can_hold_is_refused(tmp_path, monkeypatch):
@@ -95,18 +100,18 @@ def test_what_no_graph_can_hold_is_refused(tmp_path, monkeypatch):
 
 
 def test_graphs_find_words_where_the_package_does():
-    signs = [
+    characters = [
         chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000
     ]
-    found = tf.strings.regex_full_match(signs, word_pattern()).numpy().tolist()
-    assert found == list(map(has_a_word, signs))
-    assert 1000 < found.count(False) < 3000
+    matches = tf.strings.regex_full_match(characters, word_pattern())
+    results = matches.numpy().tolist()
+    assert results == list(map(has_a_word, characters))
+    assert 1000 < results.count(False) < 3000
 
 
 def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(tmp_path_factory):
     run = tiny_run.lively(tmp_path_factory.getbasetemp(), "baseline")
     translator = Translator.load(run, max_tokens=4)
-    [found] = ExportedTranslator(translator)(
-        tf.constant([b"a \xff casa"])
-    ).numpy()
-    assert found.decode() == translator("a \ufffd casa").text != ""
+    sentences = tf.constant([b"a \xff casa"])
+    [translation] = ExportedTranslator(translator)(sentences).numpy()
+    assert translation.decode() == translator("a \ufffd casa").text != ""

@@ -41,44 +41,52 @@ def translations(translator):
 
 def test_a_translation_is_what_a_naive_search_says(translator, translations):
     read = naive.Reader(translator.model)
-    for sentence, found in zip(SENTENCES, translations, strict=True):
-        assert found.source == sentence
+    for sentence, translation in zip(SENTENCES, translations, strict=True):
+        assert translation.source == sentence
         if not sentence:
-            assert found == Translation("", (), ()) and found.text == ""
-            assert found.tokens == () and found.score == 0.0
+            assert translation == Translation("", (), ())
+            assert translation.text == "" and translation.tokens == ()
+            assert translation.score == 0.0
             continue
         (source,) = translator.source_tokenizer.encode([sentence])
         expected = naive.beam_search(read, source, 20, 2, 0.6)
-        for one, (words, ended, log_probability, score) in zip(
-            found.alternatives, expected, strict=True
+        for alternative, (words, ended, log_probability, score) in zip(
+            translation.alternatives, expected, strict=True
         ):
             pieces = [
                 translator.target_tokenizer.vocabulary[word] for word in words
             ]
-            assert list(one.tokens) == pieces and one.ended == ended
-            assert one.log_probability == pytest.approx(
+            assert list(alternative.tokens) == pieces
+            assert alternative.ended == ended
+            assert alternative.log_probability == pytest.approx(
                 log_probability, rel=1e-3
             )
-            assert one.score == pytest.approx(score, rel=1e-3)
+            assert alternative.score == pytest.approx(score, rel=1e-3)
             (text,) = translator.target_tokenizer.decode([words])
-            assert one.text == detokenize_words(text)
-        best = found.alternatives[0]
-        assert (found.text, found.score) == (best.text, best.score)
+            assert alternative.text == detokenize_words(text)
+        best = translation.alternatives[0]
+        assert (translation.text, translation.score) == (best.text, best.score)
 
 
-def assert_same(found, expected):
+def assert_same(translations, expected):
     """Compares translations, whose scores another batch rounds otherwise."""
-    for one, other in zip(found, expected, strict=True):
-        assert (one.source, one.notes) == (other.source, other.notes)
-        for this, that in zip(
-            one.alternatives, other.alternatives, strict=True
+    for translation, reference in zip(translations, expected, strict=True):
+        assert translation.source == reference.source
+        assert translation.notes == reference.notes
+        for alternative, reference_alternative in zip(
+            translation.alternatives, reference.alternatives, strict=True
         ):
-            assert this.score == pytest.approx(that.score, rel=1e-4)
-            assert this.log_probability == pytest.approx(
-                that.log_probability, rel=1e-4
-            )
-            assert (this.text, this.tokens) == (that.text, that.tokens)
-            assert this.ended == that.ended
+            assert_same_alternative(alternative, reference_alternative)
+
+
+def assert_same_alternative(alternative, expected):
+    assert alternative.score == pytest.approx(expected.score, rel=1e-4)
+    assert alternative.log_probability == pytest.approx(
+        expected.log_probability, rel=1e-4
+    )
+    assert alternative.text == expected.text
+    assert alternative.tokens == expected.tokens
+    assert alternative.ended == expected.ended
 
 
 def test_one_sentence_or_several(translator, translations):
@@ -102,16 +110,17 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
+@pytest.mark.parametrize("make_column", COLUMNS.values(), ids=COLUMNS)
 def test_sentences_in_arrays_tensors_and_columns(
-    translator, translations, make
+    translator, translations, make_column
 ):
-    for found in (
-        translator(make(SENTENCES)),
-        list(translator.stream(make(SENTENCES), ahead=2)),
+    for results in (
+        translator(make_column(SENTENCES)),
+        list(translator.stream(make_column(SENTENCES), ahead=2)),
     ):
-        assert_same(found, translations)
-        assert {type(each.source) for each in found} <= {str, np.str_}
+        assert_same(results, translations)
+        types = {type(translation.source) for translation in results}
+        assert types <= {str, np.str_}
 
 
 def test_pairs_have_two_sides_of_one_length(translator):
@@ -137,33 +146,36 @@ NO_SENTENCES = {
 
 
 @pytest.mark.parametrize(
-    "values, told", NO_SENTENCES.values(), ids=NO_SENTENCES
+    "values, message", NO_SENTENCES.values(), ids=NO_SENTENCES
 )
 def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
-    translator, monkeypatch, values, told
+    translator, monkeypatch, values, message
 ):
     # A search would fail, for there is none.
     monkeypatch.setattr(Translator, "search_all", None)
-    for translate in (translator, lambda given: list(translator.stream(given))):
+    for translate in (
+        translator,
+        lambda sentences: list(translator.stream(sentences)),
+    ):
         with pytest.raises(
-            ValueError, match=f"Expected sentences.* Received: {told}"
+            ValueError, match=f"Expected sentences.* Received: {message}"
         ):
             translate(values)
 
 
 def test_a_stream_is_read_no_further_than_need_be(translator):
-    read = []
+    lines = []
 
     def sentences():
         for sentence in SENTENCES * 2:
-            read.append(sentence)
+            lines.append(sentence)
             yield sentence
 
-    found = translator.stream(sentences(), ahead=2)
-    assert read == []
+    stream = translator.stream(sentences(), ahead=2)
+    assert lines == []
     for number in range(1, 6):
-        assert next(found).source == SENTENCES[number - 1]
-        assert len(read) == 2 * -(-number // 2)
+        assert next(stream).source == SENTENCES[number - 1]
+        assert len(lines) == 2 * -(-number // 2)
 
 
 @pytest.mark.parametrize(
@@ -181,11 +193,11 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
 def test_what_the_vocabulary_does_not_know_is_said(
     translator, sentence, unknown
 ):
-    found = translator(sentence)
-    assert found.source == sentence and found.alternatives
-    notes = [note for note in found.notes if "lacks" in note]
-    said = f"the vocabulary lacks {unknown}"
-    assert notes == ([said] if unknown else [])
+    translation = translator(sentence)
+    assert translation.source == sentence and translation.alternatives
+    notes = [note for note in translation.notes if "lacks" in note]
+    note_of_unknown = f"the vocabulary lacks {unknown}"
+    assert notes == ([note_of_unknown] if unknown else [])
     (ids,) = translator.source_tokenizer.encode([sentence])
     assert (UNKNOWN_ID in ids) == bool(unknown)
 
@@ -199,28 +211,30 @@ def test_an_empty_answer_is_said(translator, monkeypatch):
 
 
 def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(repe):
-    full = Translator.load(repe, max_tokens=20)
-    short = Translator(
-        full.model,
-        full.source_tokenizer,
-        full.target_tokenizer,
+    translator = Translator.load(repe, max_tokens=20)
+    short_translator = Translator(
+        translator.model,
+        translator.source_tokenizer,
+        translator.target_tokenizer,
         max_tokens=9,
         search={"max_tokens": 20},
     )
     sentence = "o homem sabe que ele não sabe"
-    (ids,) = full.source_tokenizer.encode([sentence])
-    found = short(sentence)
-    assert found.notes[0] == f"the first 9 of {len(ids)} tokens were read"
-    assert found.source == sentence
+    (ids,) = translator.source_tokenizer.encode([sentence])
+    translation = short_translator(sentence)
+    assert translation.notes[0] == f"the first 9 of {len(ids)} tokens were read"
+    assert translation.source == sentence
     # As in training: what is left is the beginning, without an end.
-    read = naive.Reader(full.model)
+    read = naive.Reader(translator.model)
     [(words, ended, *_)] = naive.beam_search(read, ids[:9], 20, 1, 0.6)
-    pieces = [full.target_tokenizer.vocabulary[word] for word in words]
-    assert list(found.tokens) == pieces and found.alternatives[0].ended == ended
-    assert not [note for note in full(sentence).notes if "tokens" in note]
+    pieces = [translator.target_tokenizer.vocabulary[word] for word in words]
+    assert list(translation.tokens) == pieces
+    assert translation.alternatives[0].ended == ended
+    assert not [note for note in translator(sentence).notes if "tokens" in note]
     # The folder says how long: a run's own text is never longer.
-    assert full.max_tokens == 128
-    assert full("a " * 127).notes[0] == "the first 128 of 129 tokens were read"
+    assert translator.max_tokens == 128
+    notes = translator("a " * 127).notes
+    assert notes[0] == "the first 128 of 129 tokens were read"
 
 
 def test_a_translation_that_does_not_end_is_said_to_be_cut(repe):
@@ -228,25 +242,31 @@ def test_a_translation_that_does_not_end_is_said_to_be_cut(repe):
     translator.model.output_dense.bias.assign(
         np.where(np.arange(len(translator.target_tokenizer)) == END, -1e9, 0.0)
     )
-    found = translator("a casa")
-    assert found.notes == ("the translation did not end within the limit",)
-    assert len(found.tokens) == 3 and not found.alternatives[0].ended
+    translation = translator("a casa")
+    assert translation.notes == (
+        "the translation did not end within the limit",
+    )
+    assert len(translation.tokens) == 3
+    assert not translation.alternatives[0].ended
 
 
 def test_attention_is_that_of_every_head(repe):
     translator = Translator.load(repe, max_tokens=20)
-    maps, found = translator.attention("a casa é"), translator("a casa é")
+    maps = translator.attention("a casa é")
+    translation = translator("a casa é")
     (ids,) = translator.source_tokenizer.encode(["a casa é"])
     assert maps.source == tuple(
         translator.source_tokenizer.vocabulary[index] for index in ids
     )
-    assert maps.target == ("[START]", *found.tokens)
-    assert maps.written[:-1] == [*found.tokens] and maps.search == "greedy"
+    assert maps.target == ("[START]", *translation.tokens)
+    assert maps.written[:-1] == [*translation.tokens]
+    assert maps.search == "greedy"
     assert translator.attention(b"a casa \xe9").sentence == "a casa \ufffd"
-    first, *_, last = maps.tokens("cross")[0]
-    assert first == f"[START] ⇒ {found.tokens[0]}"
-    assert last.endswith("[END]" if found.alternatives[0].ended else "…")
-    assert maps.translation == found.text and maps.model == repe.name
+    first_label, *_, last_label = maps.tokens("cross")[0]
+    assert first_label == f"[START] ⇒ {translation.tokens[0]}"
+    end = "[END]" if translation.alternatives[0].ended else "…"
+    assert last_label.endswith(end)
+    assert maps.translation == translation.text and maps.model == repe.name
     sources, targets = len(maps.source), len(maps.target)
     for name, queries, keys in (
         ("encoder", sources, sources),
@@ -262,25 +282,25 @@ def test_attention_is_that_of_every_head(repe):
 
 def test_attention_of_the_longest_translation_that_does_not_end(repe):
     """Its last token is not read again: the model has no position for it."""
-    run = Translator.load(repe)
-    model = run.model
+    original = Translator.load(repe)
+    model = original.model
     config = model.config.changed(max_length=6)
     sizes = model.source_vocab_size, model.target_vocab_size
-    short = reprt.models.Transformer(*sizes, config)
-    short.build()
-    short.set_weights(model.get_weights())
-    ends = np.arange(model.target_vocab_size) == END
-    short.output_dense.bias.assign(np.where(ends, -1e9, 0.0))
-    tokenizers = run.source_tokenizer, run.target_tokenizer
-    translator = Translator(short, *tokenizers)
+    short_model = reprt.models.Transformer(*sizes, config)
+    short_model.build()
+    short_model.set_weights(model.get_weights())
+    is_end = np.arange(model.target_vocab_size) == END
+    short_model.output_dense.bias.assign(np.where(is_end, -1e9, 0.0))
+    tokenizers = original.source_tokenizer, original.target_tokenizer
+    translator = Translator(short_model, *tokenizers)
     assert "the first 6 of" in translator("a casa " * 4).notes[0]
     maps = translator.attention("a casa")
-    found = translator("a casa").tokens
-    assert len(found) == 6 and maps.target == ("[START]", *found[:5])
+    tokens = translator("a casa").tokens
+    assert len(tokens) == 6 and maps.target == ("[START]", *tokens[:5])
     assert maps.decoder.shape[2:] == (6, 6)
 
 
-def half(content):
+def first_half(content):
     return content[: len(content) // 2]
 
 
@@ -288,13 +308,17 @@ def half(content):
     "name, change, message",
     [
         ("model.keras", None, "{}/model.keras. A run has its model.keras"),
-        ("model.keras", half, "{}/model.keras cannot be read as a Keras model"),
+        (
+            "model.keras",
+            first_half,
+            "{}/model.keras cannot be read as a Keras model",
+        ),
         ("config.toml", None, "{} to be a run folder"),
         ("config.toml", lambda _: b"[text", "{}/config.toml"),
         ("source.vocab", None, "{}/source.vocab"),
         (
             "target.vocab",
-            half,
+            first_half,
             "{}/target.vocab to be the vocabulary of the run",
         ),
     ],
