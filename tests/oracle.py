@@ -67,12 +67,13 @@ def rotate(x):
 def bucket(distance, both_directions):
     """Raffel et al. 2020: that of a key `distance` after the query."""
     count = 16 if both_directions else 32
-    exact = count // 2
+    exact_count = count // 2
     steps = abs(distance) if both_directions else max(-distance, 0)
-    if steps >= exact:
-        share = math.log(steps / exact) / math.log(128 / exact)
+    if steps >= exact_count:
+        share = math.log(steps / exact_count) / math.log(128 / exact_count)
         steps = min(
-            count - 1, exact + math.floor((count - exact) * share + 1e-9)
+            count - 1,
+            exact_count + math.floor((count - exact_count) * share + 1e-9),
         )
     return steps + (count if both_directions and distance > 0 else 0)
 

@@ -99,9 +99,9 @@ def settings(name="repe", model=None, **changes):
         if table in changes:
             tables[table] = changes.pop(table)
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
-    shared = getattr(preset(name), "shared_embedding", False)
+    shared_embedding = getattr(preset(name), "shared_embedding", False)
     if "vocabulary" not in tables and (
-        shared or (model or {}).get("shared_embedding")
+        shared_embedding or (model or {}).get("shared_embedding")
     ):
         tables["vocabulary"] = {"name": "bpe", "shared": True}
     run = {

@@ -75,12 +75,12 @@ LANGUAGES = {
 def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
     get_tokenizer = bleu._get_tokenizer
 
-    def without_mecab(name):
+    def refuse_mecab(name):
         if "mecab" in name:
             raise RuntimeError("requires extra dependencies")
         return get_tokenizer(name)
 
-    monkeypatch.setattr(bleu, "_get_tokenizer", without_mecab)
+    monkeypatch.setattr(bleu, "_get_tokenizer", refuse_mecab)
     name, text, words = LANGUAGES[language]
     results = scores(make_tokenizer([words]), [words], [text], language)
     text_results = scores(make_tokenizer([text], str), [text], [text], language)

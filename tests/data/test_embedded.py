@@ -29,9 +29,9 @@ def test_the_sentences_never_change():
 
 def test_other_sizes_cut_the_same_sentences_elsewhere():
     corpus = embedded.load()
-    resized = embedded.load(train=12_990, dev=6, test=4)
+    other_corpus = embedded.load(train=12_990, dev=6, test=4)
     assert list(map(len, splits(corpus))) == [500, 500, 12_000]
-    assert list(map(len, splits(resized))) == [6, 4, 12_990]
-    assert pairs(resized) == pairs(corpus)
+    assert list(map(len, splits(other_corpus))) == [6, 4, 12_990]
+    assert pairs(other_corpus) == pairs(corpus)
     assert len({source for source, _ in pairs(corpus)}) == 13_000
     assert embedded.load(train=100).train.source == corpus.train.source[:100]

@@ -240,10 +240,10 @@ def test_where_it_looked_and_what_helps_is_told(home, capsys):
     assert f"in the cache: there is no {archive}" in message
     for address in ted.ADDRESSES:
         assert f"by download: {address} cannot be reached" in message
-    first, second, third = re.split(r" [123]\. ", message)[1:]
-    assert "REPRT_TED=PATH or --text PATH" in first
-    assert "TFDS" in second and archive in second
-    assert "http://copy/ted" in third and ted.SHA256 in third
+    first_hint, second_hint, third_hint = re.split(r" [123]\. ", message)[1:]
+    assert "REPRT_TED=PATH or --text PATH" in first_hint
+    assert "TFDS" in second_hint and archive in second_hint
+    assert "http://copy/ted" in third_hint and ted.SHA256 in third_hint
 
 
 def test_the_built_in_text_refuses_another_pair(capsys, built_in_corpus):

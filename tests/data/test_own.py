@@ -232,7 +232,7 @@ def parquet_of(*columns):
     return file.getvalue()
 
 
-AMBIGUOUS = "line 2, which may be .*text.quoting"
+AMBIGUITY = "line 2, which may be .*text.quoting"
 MISTAKES = {
     "too many cells": (
         ".csv",
@@ -264,12 +264,12 @@ MISTAKES = {
         'de,en\n"a" b,c\n',
         "begins in line 2. Say .*quoting",
     ),
-    "quotes around": (".tsv", 'de\ten\n"a"\t"b"\n', AMBIGUOUS),
-    "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUOUS),
-    "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUOUS),
-    "NULL": (".csv", "de,en\na,\\N\n", AMBIGUOUS),
-    "PostgreSQL": (".tsv", "de\ten\na\\nb\tc\\td\n", AMBIGUOUS),
-    "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUOUS),
+    "quotes around": (".tsv", 'de\ten\n"a"\t"b"\n', AMBIGUITY),
+    "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUITY),
+    "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUITY),
+    "NULL": (".csv", "de,en\na,\\N\n", AMBIGUITY),
+    "PostgreSQL": (".tsv", "de\ten\na\\nb\tc\\td\n", AMBIGUITY),
+    "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUITY),
     "twice": (
         ".csv",
         "de,en,de\na,b,c\n",

@@ -19,7 +19,7 @@ from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
 
 PAIRS = 200  # of each archive
-DIRTY = [
+DIRTY_PAIRS = [
     ("only here", ""),
     ("word " * 251, "word"),
     ("a", "b " * 10),
@@ -52,7 +52,7 @@ def pairs():
     return {
         part.name: [
             *zip(english[start : start + PAIRS], french[start : start + PAIRS]),
-            *DIRTY,
+            *DIRTY_PAIRS,
         ]
         for part, start in zip(wmt14.TRAIN, range(0, len(train), PAIRS))
     }
@@ -137,7 +137,7 @@ def test_the_whole_text(server, pairs, tmp_path):
     folder = wmt14.place("fr")
     record = json.loads((folder / "parts.json").read_text())
     assert [(part["name"], part["pairs"], part["kept"]) for part in record] == [
-        (part.name, PAIRS + len(DIRTY), PAIRS) for part in wmt14.TRAIN
+        (part.name, PAIRS + len(DIRTY_PAIRS), PAIRS) for part in wmt14.TRAIN
     ]
     text = encode(corpus, BPESettings(size=300, shared=True), 999, tmp_path)
     assert text.source_tokenizer.decode(text.train.source) == list(

@@ -20,7 +20,7 @@ from reprt.data.tokenizers.wordpiece_learner import learn_pieces
 # What tensorflow-text's own tests expect of its tokenizers, and follows from them.
 PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔
 yo ^ what $ is * up ? 爱 上 一 个 unwanted , running к ##уп ##иха la ' don t"""
-PUBLISHED = {
+PUBLISHED_PIECES = {
     "taste the rustisc indiefrost": "taste the rust ##is ##c indie ##fr ##ost",
     "Han Kuo-yu (韓國食)🤔": "han ku ##o - yu ( 韓 國 食 ) 🤔",
     "yo^what$is*up?": "yo ^ what $ is * up ?",
@@ -48,7 +48,7 @@ def sentences():
 
 
 # What NFD takes apart and leaves without an accent to drop, and what it does not.
-COMPOSED = {
+COMPOSED_TEXTS = {
     "Korean": "한국어를 배웁니다.",
     "Tamil": "கொள்கை பொறி",
     "Japanese": "ガラスのパズル",
@@ -79,12 +79,15 @@ def words(sentence):
     return unicodedata.normalize("NFC", " ".join("".join(pieces).split()))
 
 
-@pytest.mark.parametrize("script", COMPOSED)
+@pytest.mark.parametrize("script", COMPOSED_TEXTS)
 def test_what_is_written_is_composed(script):
-    texts = [COMPOSED[script], unicodedata.normalize("NFD", COMPOSED[script])]
+    texts = [
+        COMPOSED_TEXTS[script],
+        unicodedata.normalize("NFD", COMPOSED_TEXTS[script]),
+    ]
     tokenizer = WordPiece(learn_vocabulary(texts * 9, 100))
     rows = tokenizer.encode(texts)
-    assert tokenizer.decode(rows) == [words(COMPOSED[script])] * 2
+    assert tokenizer.decode(rows) == [words(COMPOSED_TEXTS[script])] * 2
     pieces = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
     outputs = [
         text.decode() for text in tokenizer.graph_detokenize(pieces).numpy()
@@ -92,7 +95,7 @@ def test_what_is_written_is_composed(script):
     assert outputs == list(map(tokenizer.detokenize, tokenizer.decode(rows)))
     assert all(unicodedata.is_normalized("NFC", text) for text in outputs)
     if script == "Korean":
-        assert outputs == [COMPOSED[script]] * 2
+        assert outputs == [COMPOSED_TEXTS[script]] * 2
 
 
 def join_words(signs, count, length):
@@ -104,7 +107,7 @@ def join_words(signs, count, length):
 
 # Of each kind a text that has more signs, or longer words, than TensorFlow's learner
 # and tokenizer take.
-UNBOUNDED = {
+LONG_TEXTS = {
     "Chinese": [
         "".join(map(chr, range(n, n + 30))) for n in range(0x4E00, 0x5800, 30)
     ],
@@ -120,17 +123,17 @@ UNBOUNDED = {
 }
 
 
-@pytest.mark.parametrize("kind", UNBOUNDED)
+@pytest.mark.parametrize("kind", LONG_TEXTS)
 def test_nothing_of_a_training_text_is_unknown(kind):
-    texts = UNBOUNDED[kind]
+    texts = LONG_TEXTS[kind]
     tokenizer = WordPiece(learn_vocabulary(texts, 400))
     rows = tokenizer.encode(texts)
     assert not any(UNKNOWN_ID in ids for ids in rows)
-    decoded = tokenizer.decode(rows)
-    assert decoded == list(map(words, texts))
+    outputs = tokenizer.decode(rows)
+    assert outputs == list(map(words, texts))
     # What has no accents comes back as it was, without a space.
     if kind in ("Chinese", "Korean", "links"):
-        assert [tokenizer.detokenize(text) for text in decoded] == texts
+        assert [tokenizer.detokenize(text) for text in outputs] == texts
     # Words that recur are learnt, however long the runs are that they stand in.
     if kind == "Thai":
         assert sum(map(len, rows)) < 0.7 * sum(
@@ -191,8 +194,8 @@ def test_the_learner_gives_the_vocabulary_of_tensorflows(
 
 def test_pieces_are_those_that_tensorflow_text_publishes():
     tokenizer = WordPiece([*RESERVED, *PIECES.split()])
-    rows = tokenizer.encode(list(PUBLISHED))
-    for ids, expected in zip(rows, PUBLISHED.values(), strict=True):
+    rows = tokenizer.encode(list(PUBLISHED_PIECES))
+    for ids, expected in zip(rows, PUBLISHED_PIECES.values(), strict=True):
         pieces = [tokenizer.vocabulary[index] for index in ids]
         assert pieces == ["[START]", *expected.split(), "[END]"]
     ids = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)

@@ -179,7 +179,7 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
 
 
 @pytest.mark.parametrize(
-    "sentence, unknown",
+    "sentence, unknown_words",
     [
         ("a casa 😀", "😀"),
         ("שלום a עולם", "שלום, עולם"),
@@ -191,21 +191,21 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
     ],
 )
 def test_what_the_vocabulary_does_not_know_is_said(
-    translator, sentence, unknown
+    translator, sentence, unknown_words
 ):
     translation = translator(sentence)
     assert translation.source == sentence and translation.alternatives
     notes = [note for note in translation.notes if "lacks" in note]
-    note_of_unknown = f"the vocabulary lacks {unknown}"
-    assert notes == ([note_of_unknown] if unknown else [])
+    expected = f"the vocabulary lacks {unknown_words}"
+    assert notes == ([expected] if unknown_words else [])
     (ids,) = translator.source_tokenizer.encode([sentence])
-    assert (UNKNOWN_ID in ids) == bool(unknown)
+    assert (UNKNOWN_ID in ids) == bool(unknown_words)
 
 
 def test_an_empty_answer_is_said(translator, monkeypatch):
     hypothesis = translator.search_all([np.array([2, 5, 3])])[0][0]
-    empty = [[dataclasses.replace(hypothesis, ids=())]]
-    monkeypatch.setattr(Translator, "search_all", lambda *_: empty)
+    results = [[dataclasses.replace(hypothesis, ids=())]]
+    monkeypatch.setattr(Translator, "search_all", lambda *_: results)
     notes = translator("a").notes
     assert any("the translation is empty" in note for note in notes)
 
