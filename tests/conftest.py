@@ -24,7 +24,7 @@ from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
 
 # Files of a few long tests; begun last, they would keep one process busy alone.
-FIRST = (
+LONG_FILES = (
     "test_benchmark test_ray_executor test_workers test_resume test_packing "
     "test_distribution test_jax_backend test_plan test_trials test_saving test_cli "
     "test_processes test_cached_decoding test_beam_search test_harness test_trainer "
@@ -33,11 +33,11 @@ FIRST = (
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in FIRST)
+    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_determinism_is_left():
+def allow_nondeterminism():
     """What one file's trainings have asked of TensorFlow, XLA refuses in the next."""
     from tensorflow.python.framework import config
 
@@ -45,7 +45,7 @@ def no_determinism_is_left():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def a_cache_of_its_own(tmp_path_factory):
+def cache_folder(tmp_path_factory):
     """Texts of tests are kept with the tests' files, and not with the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRT_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -20,7 +20,7 @@ def training():
 
     from reprt.training.trainer import Trainer
 
-    def eager(method):
+    def run_eagerly(method):
         def call(*arguments, **keywords):
             tf.config.run_functions_eagerly(True)
             try:
@@ -33,5 +33,5 @@ def training():
     with pytest.MonkeyPatch.context() as patch:
         unpack(patch)
         for name in ("calibrate", "train_epoch", "evaluate"):
-            patch.setattr(Trainer, name, eager(getattr(Trainer, name)))
+            patch.setattr(Trainer, name, run_eagerly(getattr(Trainer, name)))
         yield

@@ -8,9 +8,9 @@ import time
 def python(script, *arguments, **options):
     """The last line that a script prints; an error shows what it says."""
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip().rpartition("\n")[2]
+    process = subprocess.run(command, capture_output=True, text=True, **options)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip().rpartition("\n")[2]
 
 
 def until(condition, process=None, log=None, seconds=60):

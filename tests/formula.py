@@ -15,9 +15,9 @@ def array_by_formula(shape, offset=0.0, scale=0.3):
 
 def shaken(model):
     """Moves weights so far that each token leaves its mark on all that come after."""
-    random = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     for weight in model.weights:
-        weight.assign(weight + 0.5 * random.normal(size=weight.shape))
+        weight.assign(weight + 0.5 * generator.normal(size=weight.shape))
     return model
 
 

@@ -26,7 +26,7 @@ SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
 TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
 LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 # Few steps are taken, so the learning rate has to rise at once.
-USUAL = {
+DEFAULTS = {
     "batching": {"size": 16},
     "optimizer": {},
     "schedule": {"warmup_steps": 4},
@@ -51,13 +51,13 @@ def to_the_end(trainer):
 
 def variables(trainer):
     """Copies of all that a checkpoint holds of a trainer."""
-    return [each.numpy() for each in trainer._variables.values()]
+    return [variable.numpy() for variable in trainer._variables.values()]
 
 
-def assert_same(these, those, tolerance=0.0):
+def assert_same(arrays, expected, tolerance=0.0):
     """Compares lists of arrays, bit for bit or nearly so."""
-    for this, that in zip(these, those, strict=True):
-        np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
+    for array, value in zip(arrays, expected, strict=True):
+        np.testing.assert_allclose(array, value, rtol=0, atol=tolerance)
 
 
 def losses(run):
@@ -80,29 +80,28 @@ def make_trainer(path, run, text):
 
 def one_vocabulary(text):
     """An encoded text whose target stands on both sides, for models of one table."""
-    splits = {
-        name: EncodedSplit(*[getattr(text, name).target] * 2)
-        for name in ("train", "dev")
-    }
     return dataclasses.replace(
-        text, source_tokenizer=text.target_tokenizer, **splits
+        text,
+        source_tokenizer=text.target_tokenizer,
+        train=EncodedSplit(text.train.target, text.train.target),
+        dev=EncodedSplit(text.dev.target, text.dev.target),
     )
 
 
 def settings(name="repe", model=None, **changes):
     """The settings of a run; what names no table is a setting of training."""
     tables = {
-        table: {**usual, **changes.pop(table, {})}
-        for table, usual in USUAL.items()
+        table: {**defaults, **changes.pop(table, {})}
+        for table, defaults in DEFAULTS.items()
     }
     sizes = RECURRENT if name == "recurrent" else TINY
     for table in ("vocabulary", "text"):
         if table in changes:
             tables[table] = changes.pop(table)
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
-    shared = getattr(preset(name), "shared_embedding", False)
+    shared_embedding = getattr(preset(name), "shared_embedding", False)
     if "vocabulary" not in tables and (
-        shared or (model or {}).get("shared_embedding")
+        shared_embedding or (model or {}).get("shared_embedding")
     ):
         tables["vocabulary"] = {"name": "bpe", "shared": True}
     run = {

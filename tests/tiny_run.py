@@ -38,32 +38,32 @@ preset = "repe"
 """
 
 
-def arguments(folder, *more):
+def arguments(folder, *options):
     """What `reprt train` is to be given for the recipe and the text of a folder."""
     text, out = str(folder / "text"), str(folder / "out")
-    return [str(folder / "tiny.toml"), "--text", text, "--out", out, *more]
+    return [str(folder / "tiny.toml"), "--text", text, "--out", out, *options]
 
 
 def cache(base):
     """Where the text's vocabularies are kept."""
-    return place(base) / "cache"
+    return shared_folder(base) / "cache"
 
 
-def place(base):
+def shared_folder(base):
     """The folder of what is trained once, for all processes of the tests."""
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return shared / "tiny-run"
+    parent = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return parent / "tiny-run"
 
 
 def write_corpus(folder, **counts):
     """Writes so many generated sentences under `text`, laid out as TED's are."""
     corpus = embedded.load(**counts)
-    place = folder / "text" / "datasets" / "pt_to_en"
-    place.mkdir(parents=True)
+    pair_folder = folder / "text" / "datasets" / "pt_to_en"
+    pair_folder.mkdir(parents=True)
     for split in ("train", "dev", "test"):
         sentences = getattr(corpus, split)
         for side, lines in (("pt", sentences.source), ("en", sentences.target)):
-            (place / f"{side}.{split}").write_text(
+            (pair_folder / f"{side}.{split}").write_text(
                 "\n".join(lines) + "\n", "utf-8"
             )
 
@@ -74,7 +74,7 @@ def trained(base):
 
     No test changes it. The base is `tmp_path_factory.getbasetemp()`.
     """
-    folder = place(base)
+    folder = shared_folder(base)
     folder.mkdir(exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -102,5 +102,7 @@ def lively(base, name):
     run = base / "lively-run" / name
     shutil.copytree(trained(base) / "out" / name, run)
     folder = RunFolder(run)
-    folder.save_model(naive.lively(load_model(folder.model), seed=1, end=1.0))
+    folder.save_model(
+        naive.randomize(load_model(folder.model), seed=1, end=1.0)
+    )
     return run

@@ -47,19 +47,19 @@ class Bag(TranslationModel):
         return self.config.sees_all
 
     def encode(self, source_ids, *, training=None):
-        real = ops.cast(padding_mask(source_ids)[..., None], self.compute_dtype)
-        total = ops.sum(self.source(source_ids) * real, axis=1)
-        return total / ops.maximum(ops.sum(real, axis=1), 1.0)
+        mask = ops.cast(padding_mask(source_ids)[..., None], self.compute_dtype)
+        total = ops.sum(self.source(source_ids) * mask, axis=1)
+        return total / ops.maximum(ops.sum(mask, axis=1), 1.0)
 
     def states(self, inputs, training=None):
         source_ids, target_ids = inputs
         memory = self.encode(source_ids, training=training)
-        embedded = self.target(target_ids)
-        totals = ops.cumsum(embedded, axis=1)
+        embeddings = self.target(target_ids)
+        totals = ops.cumsum(embeddings, axis=1)
         if self.config.sees_all:
-            totals = totals + ops.sum(embedded, axis=1, keepdims=True)
-        count = ops.arange(1, ops.shape(target_ids)[1] + 1)[None, :, None]
-        means = totals / ops.cast(count, totals.dtype)
+            totals = totals + ops.sum(embeddings, axis=1, keepdims=True)
+        counts = ops.arange(1, ops.shape(target_ids)[1] + 1)[None, :, None]
+        means = totals / ops.cast(counts, totals.dtype)
         return self.dropout(
             ops.tanh(means + memory[:, None]), training=training
         )

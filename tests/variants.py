@@ -13,6 +13,12 @@ BEFORE = {
     "layer_norm_epsilon": 1e-5,
 }
 REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
+
+
+def label(settings):
+    return " ".join(f"{key}={value}" for key, value in settings.items())
+
+
 GRID = [
     {"embedding_norm": norm, "position": position, "value": value}
     for norm, position, value in itertools.product(
@@ -33,13 +39,7 @@ PAPERS = {
         {"scale": "inverse_sqrt", "table": "paper"},
     ),
     "repe, unscaled": ("repe", {"scale": "none"}),
-    **{
-        " ".join(f"{key}={value}" for key, value in setting.items()): (
-            "repe",
-            setting,
-        )
-        for setting in GRID
-    },
+    **{label(settings): ("repe", settings) for settings in GRID},
 }
 # Every registered method of positions, and a narrow P where it has a width.
 POSITIONED = {
@@ -65,7 +65,7 @@ ONE_SEQUENCE = {
     for label, (_, settings) in POSITIONED.items()
     if "value" not in settings
 }
-NORMED = {"embedding_norm": "rms", "query_key_norm": True}
+INNER_NORMS = {"embedding_norm": "rms", "query_key_norm": True}
 # What Transformers elsewhere have; the original and the modern one among them.
 FAMILY = {
     "tied, one table": ("transformer-base", {}),
@@ -92,7 +92,7 @@ FAMILY = {
     "baseline, a norm in the decoder": ("baseline", {"decoder_norm": "rms"}),
     "repe, a norm for each side": ("repe", {"decoder_norm": "rms"}),
     "repe, a norm in the encoder": ("repe", {"decoder_norm": "none"}),
-    "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
+    "norms before, normed": ("baseline", {**BEFORE, **INNER_NORMS}),
     "gated by SiLU": ("baseline", {"activation": "swiglu"}),
     "norms before, gated by GELU": ("repe", {**BEFORE, "activation": "geglu"}),
 }
@@ -128,10 +128,8 @@ COMPARED = {
 
 def sees_ahead(variant):
     config = preset(ALL[variant][0], **ALL[variant][1])
-    return (config.norm_of("decoder"), config.decoder_statistics) == (
-        "token_norm",
-        "sequence",
-    )
+    norm = config.norm_of("decoder")
+    return norm == "token_norm" and config.decoder_statistics == "sequence"
 
 
 def norm_settings():

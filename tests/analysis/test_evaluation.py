@@ -47,7 +47,7 @@ SPLIT = EncodedSplit(*zip(*PAIRS))
 @functools.cache
 def model_of(variant):
     name, settings = ALL[variant]
-    return naive.lively(models.build(name, 11, 10, **{**SIZES, **settings}))
+    return naive.randomize(models.build(name, 11, 10, **{**SIZES, **settings}))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self):
-        self.server.asked.append(self.path)
+        self.server.requests.append(self.path)
         content = self.server.files.get(self.path)
         if content is None:
             return self.send_error(404)
@@ -27,11 +27,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    """The server, with `files`, its `address`, and the paths that were `asked` for."""
+    """The server, with `files`, its `address`, and the paths of its `requests`."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(download, "TIMEOUT", 5)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.files, server.asked = {}, []
+        server.files = {}
+        server.requests = []
         server.address = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -19,7 +19,7 @@ SETTINGS = {
     "shared": BPESettings(size=150, shared=True),
     "tagged": BPESettings(size=150, shared=True, tags=True),
 }
-ODD = [
+UNUSUAL_TEXTS = [
     "",
     " \t ",
     "  O homem\u00a0 sabe.\n",
@@ -35,10 +35,8 @@ ODD = [
 def corpus():
     corpus = embedded.load(train=60, dev=1, test=1)
     sides = (corpus.train.source, corpus.train.target)
-    capitals = Split(
-        *([line.capitalize() for line in lines] for lines in sides)
-    )
-    return dataclasses.replace(corpus, train=capitals)
+    train = Split(*([line.capitalize() for line in lines] for lines in sides))
+    return dataclasses.replace(corpus, train=train)
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +45,16 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def learnt(corpus, folder):
-    return {name: each.learn(corpus, folder) for name, each in SETTINGS.items()}
+def vocabularies(corpus, folder):
+    return {
+        name: options.learn(corpus, folder)
+        for name, options in SETTINGS.items()
+    }
 
 
 @pytest.fixture(params=SETTINGS)
-def sides(request, learnt):
-    return learnt[request.param]
+def sides(request, vocabularies):
+    return vocabularies[request.param]
 
 
 def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
@@ -67,16 +68,18 @@ def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
 
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.lists(st.text(), min_size=1))
-def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(learnt, texts):
-    tokenizer = learnt["tagged"][0]
+def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(
+    vocabularies, texts
+):
+    tokenizer = vocabularies["tagged"][0]
     ids = [row.tolist() for row in tokenizer.encode(texts)]
     assert tokenizer.graph_encode(tf.constant(texts)).to_list() == ids
     for row in ids:
         assert not set(row[1:-1]) & {0, *range(START_ID, 6)}  # text writes none
 
 
-def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
-    for name, (source, target) in learnt.items():
+def test_each_vocabulary_has_its_edges_tags_and_sides(vocabularies, corpus):
+    for name, (source, target) in vocabularies.items():
         tags = TAGS if name == "tagged" else ()
         for number, tokenizer in enumerate((source, target)):
             assert tokenizer.start_id == (4 + number if tags else START_ID)
@@ -84,7 +87,7 @@ def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
                 *RESERVED,
                 *tags,
             )
-            for ids in tokenizer.encode([*corpus.train.source, *ODD]):
+            for ids in tokenizer.encode([*corpus.train.source, *UNUSUAL_TEXTS]):
                 assert ids.dtype == np.int32 and ids.max() < len(tokenizer)
                 assert (ids[0], ids[-1]) == (
                     tokenizer.start_id,
@@ -99,16 +102,17 @@ def test_chunks_are_cut_and_decoding_stops_at_an_end(
     sides, corpus, monkeypatch
 ):
     monkeypatch.setattr(tokenizers, "CHUNK", 7)
-    tokenizer, sentences = sides[1], corpus.train.target
+    tokenizer = sides[1]
+    sentences = corpus.train.target
     chunks = list(tokenizer.encode_chunks(sentences, max_tokens=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
-    whole = tokenizer.encode(sentences)
-    cut = [ids.tolist() for rows in chunks for ids in rows]
-    assert cut == [ids[:6].tolist() for ids in whole]
+    sequences = tokenizer.encode(sentences)
+    ids_of_chunks = [ids.tolist() for rows in chunks for ids in rows]
+    assert ids_of_chunks == [ids[:6].tolist() for ids in sequences]
     rows = [
-        np.append(whole[0], whole[0]),
-        np.append(whole[0], [0, 0]),
-        whole[0][:-1],
+        np.append(sequences[0], sequences[0]),
+        np.append(sequences[0], [0, 0]),
+        sequences[0][:-1],
     ]
     assert tokenizer.decode([*rows, []]) == sentences[:1] * 3 + [""]
     with pytest.raises(
@@ -133,23 +137,25 @@ class InGraph(tf.Module):
 
 
 def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
-    (source, target), sentences = sides, [*corpus.train.target, *ODD]
+    source, target = sides
+    sentences = [*corpus.train.target, *UNUSUAL_TEXTS]
     tf.saved_model.save(InGraph(source, target), str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    ids = loaded.encode(tf.constant(sentences))
+    module = tf.saved_model.load(str(tmp_path))
+    ids = module.encode(tf.constant(sentences))
     assert ids.to_list() == [row.tolist() for row in source.encode(sentences)]
     expected = target.encode(sentences)
-    inner = tf.ragged.constant(
+    pieces = tf.ragged.constant(
         [row[1:-1].tolist() for row in expected], tf.int32
     )
-    written = [text.decode() for text in loaded.write(inner).numpy()]
-    assert written == target.decode(expected)
+    texts = [text.decode() for text in module.write(pieces).numpy()]
+    assert texts == target.decode(expected)
 
 
 def test_a_copy_in_a_file_is_the_same_and_a_damaged_one_is_named(
-    learnt, tmp_path
+    vocabularies, tmp_path
 ):
-    tokenizer, path = learnt["tagged"][1], tmp_path / "mine.spm"
+    tokenizer = vocabularies["tagged"][1]
+    path = tmp_path / "mine.spm"
     tokenizer.write(path)
     copy = BPE.read(path)
     assert (copy.digest(), copy.start_id) == (tokenizer.digest(), 5)

@@ -8,8 +8,8 @@ def splits(corpus):
 def pairs(corpus):
     return [
         pair
-        for each in splits(corpus)
-        for pair in zip(each.source, each.target)
+        for split in splits(corpus)
+        for pair in zip(split.source, split.target)
     ]
 
 
@@ -28,9 +28,10 @@ def test_the_sentences_never_change():
 
 
 def test_other_sizes_cut_the_same_sentences_elsewhere():
-    corpus, other = embedded.load(), embedded.load(train=12_990, dev=6, test=4)
+    corpus = embedded.load()
+    other_corpus = embedded.load(train=12_990, dev=6, test=4)
     assert list(map(len, splits(corpus))) == [500, 500, 12_000]
-    assert list(map(len, splits(other))) == [6, 4, 12_990]
-    assert pairs(other) == pairs(corpus)
+    assert list(map(len, splits(other_corpus))) == [6, 4, 12_990]
+    assert pairs(other_corpus) == pairs(corpus)
     assert len({source for source, _ in pairs(corpus)}) == 13_000
     assert embedded.load(train=100).train.source == corpus.train.source[:100]

@@ -14,13 +14,13 @@ from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.find import NothingFound, TextUnavailable, find
 
 
-def write(folder, where):
+def write(folder, label):
     """Writes a text of gl_to_en that tells where it is from."""
-    place = folder / "datasets" / "gl_to_en"
-    place.mkdir(parents=True)
+    pair_folder = folder / "datasets" / "gl_to_en"
+    pair_folder.mkdir(parents=True)
     for split in ted.SPLITS:
         for name in ted.PAIRS["gl_to_en"].files(split):
-            (place / name).write_text(f"{where}\n")
+            (pair_folder / name).write_text(f"{label}\n")
     return folder
 
 
@@ -30,7 +30,7 @@ def pack(folder, archive):
     return archive
 
 
-def where(corpus):
+def label_of(corpus):
     return corpus.train.source[0]
 
 
@@ -49,7 +49,7 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def built_in(monkeypatch):
+def built_in_corpus(monkeypatch):
     split = Split(["built in"], ["built in"])
     corpus = Corpus("built-in", "pt_to_en", False, "reprt", split, split, split)
     monkeypatch.setattr(embedded, "load", lambda: corpus)
@@ -57,11 +57,10 @@ def built_in(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def official(tmp_path, monkeypatch):
+def official_archive(tmp_path, monkeypatch):
     """The archive that the search takes for the official one."""
-    archive = pack(
-        write(tmp_path / "official", "archive"), tmp_path / "ted.tar.gz"
-    )
+    folder = write(tmp_path / "official", "archive")
+    archive = pack(folder, tmp_path / "ted.tar.gz")
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
     monkeypatch.setattr(ted, "NAME", "ted.tar.gz")
     monkeypatch.setattr(ted, "SHA256", sha256)
@@ -87,15 +86,15 @@ def network(monkeypatch):
 
 
 @pytest.fixture
-def cached(home, official):
+def cache_file(home, official_archive):
     path = home / ".cache" / "reprt" / "ted.tar.gz"
     path.parent.mkdir(parents=True)
-    shutil.copy(official, path)
+    shutil.copy(official_archive, path)
     return path
 
 
 @pytest.fixture
-def prepared(home, monkeypatch):
+def prepared_folder(home, monkeypatch):
     """What TFDS has prepared, as far as the search looks before it asks TFDS."""
     folder = (
         home
@@ -112,39 +111,46 @@ def prepared(home, monkeypatch):
 
 
 def test_each_source_wins_over_the_later_ones(
-    tmp_path, monkeypatch, official, network, cached, prepared
+    tmp_path,
+    monkeypatch,
+    official_archive,
+    network,
+    cache_file,
+    prepared_folder,
 ):
-    monkeypatch.setenv(
-        "REPRT_TED", str(write(tmp_path / "mine", "environment"))
-    )
+    folder = write(tmp_path / "mine", "environment")
+    monkeypatch.setenv("REPRT_TED", str(folder))
     path = write(tmp_path / "other", "path")
 
-    assert where(find(str(path), "gl_to_en")) == "path"
-    assert where(find("auto", "gl_to_en")) == "environment"
+    assert label_of(find(str(path), "gl_to_en")) == "path"
+    assert label_of(find("auto", "gl_to_en")) == "environment"
     monkeypatch.delenv("REPRT_TED")
-    assert where(find("auto", "gl_to_en")) == "prepared"
-    moved = prepared.parents[2].rename(tmp_path / "elsewhere")
-    monkeypatch.setenv("TFDS_DATA_DIR", str(moved))
-    assert where(find("ted", "gl_to_en")) == "prepared"
-    shutil.rmtree(moved)
+    assert label_of(find("auto", "gl_to_en")) == "prepared"
+    folder = prepared_folder.parents[2].rename(tmp_path / "elsewhere")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(folder))
+    assert label_of(find("ted", "gl_to_en")) == "prepared"
+    shutil.rmtree(folder)
     # Both addresses work, but neither is asked.
-    network |= {address: official for address in ted.ADDRESSES}
-    assert where(find("auto", "gl_to_en")) == "archive" and len(network) == 2
-    for remaining in (["http://copy/ted"], []):
-        cached.unlink()
+    network |= {address: official_archive for address in ted.ADDRESSES}
+    assert label_of(find("auto", "gl_to_en")) == "archive" and len(network) == 2
+    for addresses in (["http://copy/ted"], []):
+        cache_file.unlink()
         corpus = find("ted", "gl_to_en")
-        assert where(corpus) == "archive" and corpus.origin == str(cached)
-        assert list(network) == remaining
+        assert label_of(corpus) == "archive"
+        assert corpus.origin == str(cache_file)
+        assert list(network) == addresses
 
 
-def test_a_wrong_file_in_the_cache_is_not_used(cached, official, network):
-    cached.write_bytes(b"<!DOCTYPE html>")
+def test_a_wrong_file_in_the_cache_is_not_used(
+    cache_file, official_archive, network
+):
+    cache_file.write_bytes(b"<!DOCTYPE html>")
     with pytest.raises(
         TextUnavailable, match="in the cache: .*be a whole tar archive"
     ):
         find("ted", "gl_to_en")
-    network["http://original/ted"] = official
-    assert where(find("ted", "gl_to_en")) == "archive"
+    network["http://original/ted"] = official_archive
+    assert label_of(find("ted", "gl_to_en")) == "archive"
 
 
 def test_an_archive_by_its_path_is_read_as_its_folder_is(
@@ -155,8 +161,8 @@ def test_an_archive_by_its_path_is_read_as_its_folder_is(
     folder = write(tmp_path / "mine", "mine")
     archive = pack(folder, tmp_path / "mine.tgz")
     monkeypatch.setenv("REPRT_TED", str(archive))
-    found = find("auto", "gl_to_en"), find(str(archive), "gl_to_en")
-    for corpus in found:
+    corpora = find("auto", "gl_to_en"), find(str(archive), "gl_to_en")
+    for corpus in corpora:
         assert corpus.official and corpus.name == "TED-HRLR gl_to_en"
         assert corpus.digest() == find(str(folder), "gl_to_en").digest()
         assert corpus.origin == str(archive)
@@ -178,7 +184,14 @@ def test_an_archive_by_its_path_is_read_as_its_folder_is(
     ],
 )
 def test_a_wrong_explicit_path_is_an_error(
-    tmp_path, monkeypatch, prepared, cached, setting, name, pair, message
+    tmp_path,
+    monkeypatch,
+    prepared_folder,
+    cache_file,
+    setting,
+    name,
+    pair,
+    message,
 ):
     pack(write(tmp_path / "mine", "mine"), tmp_path / "mine.tgz")
     (tmp_path / "mine.txt").write_text("no archive")
@@ -192,7 +205,7 @@ def test_a_wrong_explicit_path_is_an_error(
 
 @pytest.mark.parametrize("text", ["auto", "ted", "embedded", "a path"])
 @pytest.mark.parametrize(
-    "name, near",
+    "name, suggestion",
     [
         ("pt_en", "pt_to_en"),
         ("de-en", "de_to_en"),
@@ -202,9 +215,11 @@ def test_a_wrong_explicit_path_is_an_error(
         ("../de_to_en", None),
     ],
 )
-def test_another_way_to_write_a_pair_is_told_the_right_one(text, name, near):
-    near = f"Did you mean '{near}'" if near else ""
-    message = f"SRC_to_TGT, such as .*{re.escape(name)}'. ?{near}"
+def test_another_way_to_write_a_pair_is_told_the_right_one(
+    text, name, suggestion
+):
+    question = f"Did you mean '{suggestion}'" if suggestion else ""
+    message = f"SRC_to_TGT, such as .*{re.escape(name)}'. ?{question}"
     with pytest.raises(ValueError, match=message):
         find(text, name)
     if text in ("auto", "ted"):
@@ -218,19 +233,21 @@ def test_where_it_looked_and_what_helps_is_told(home, capsys):
     with pytest.raises(NothingFound) as error:
         find("auto", "gl_to_en")
     assert capsys.readouterr() == ("", "")
-    said = str(error.value).replace("\n", " ")
-    assert f"prepared by TFDS: there is no {home}/tensorflow_datasets/" in said
-    assert f"in the cache: there is no {home}/.cache/reprt/ted.tar.gz" in said
+    message = str(error.value).replace("\n", " ")
+    archive = f"{home}/.cache/reprt/ted.tar.gz"
+    folder = f"{home}/tensorflow_datasets/"
+    assert f"prepared by TFDS: there is no {folder}" in message
+    assert f"in the cache: there is no {archive}" in message
     for address in ted.ADDRESSES:
-        assert f"by download: {address} cannot be reached" in said
-    first, second, third = re.split(r" [123]\. ", said)[1:]
-    assert "REPRT_TED=PATH or --text PATH" in first
-    assert "TFDS" in second and f"{home}/.cache/reprt/ted.tar.gz" in second
-    assert "http://copy/ted" in third and ted.SHA256 in third
+        assert f"by download: {address} cannot be reached" in message
+    first_hint, second_hint, third_hint = re.split(r" [123]\. ", message)[1:]
+    assert "REPRT_TED=PATH or --text PATH" in first_hint
+    assert "TFDS" in second_hint and archive in second_hint
+    assert "http://copy/ted" in third_hint and ted.SHA256 in third_hint
 
 
-def test_the_built_in_text_refuses_another_pair(capsys, built_in):
-    assert find("embedded", "pt_to_en") is built_in
+def test_the_built_in_text_refuses_another_pair(capsys, built_in_corpus):
+    assert find("embedded", "pt_to_en") is built_in_corpus
     assert capsys.readouterr() == ("", "")
     with pytest.raises(ValueError, match="text, pt_to_en. Received: gl_to_en."):
         find("embedded", "gl_to_en")
@@ -245,10 +262,10 @@ def test_a_text_without_a_name_is_not_searched_for(text):
 
 
 def test_what_tfds_has_prepared_and_cannot_be_read_is_told(
-    prepared, monkeypatch
+    prepared_folder, monkeypatch
 ):
-    corrupted = mock.Mock(side_effect=RuntimeError("corrupted record"))
-    monkeypatch.setattr(ted, "read_prepared", corrupted)
+    read_prepared = mock.Mock(side_effect=RuntimeError("corrupted record"))
+    monkeypatch.setattr(ted, "read_prepared", read_prepared)
     with pytest.raises(NothingFound) as error:
         find("ted", "gl_to_en")
     for part in (

@@ -17,7 +17,7 @@ FILES = {
 }
 
 
-def packed(*members, mode="w:gz"):
+def pack(*members, mode="w:gz"):
     """An archive of the pair's files, with others before them."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode=mode) as tar:
@@ -53,7 +53,7 @@ def read(tmp_path):
     return read
 
 
-HOSTILE = {
+MEMBERS = {
     "link": [link("datasets/gl_to_en/gl.train", "/etc/passwd")],
     "link to a folder": [
         link("datasets", ".."),
@@ -68,10 +68,10 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 def test_an_archive_is_read_and_writes_nothing(tmp_path, read, name, mode):
-    corpus = read(packed(*HOSTILE[name], mode=mode))
+    corpus = read(pack(*MEMBERS[name], mode=mode))
     assert corpus.train.source[0] == FILES["datasets/gl_to_en/gl.train"][:-1]
     assert corpus.dev.target[0] == FILES["datasets/gl_to_en/en.dev"][:-1]
     assert [path.name for path in tmp_path.rglob("*")] == ["mine.tgz"]
@@ -88,11 +88,12 @@ def sparse(name, size):
 def test_a_member_that_claims_more_than_the_archive_can_have_is_refused(
     read, mode
 ):
-    huge = sparse("datasets/gl_to_en/gl.train", 2**43)
+    claim = sparse("datasets/gl_to_en/gl.train", 2**43)
     with pytest.raises(ValueError, match="gl.train, of 8,796,093,022,208"):
-        read(packed(huge, mode=mode))
-    others = sparse("datasets/pt_to_en/pt.train", 2**43)  # are not read
-    assert read(packed(others, mode=mode)).train.source
+        read(pack(claim, mode=mode))
+    # Another pair's files are not read.
+    claim = sparse("datasets/pt_to_en/pt.train", 2**43)
+    assert read(pack(claim, mode=mode)).train.source
 
 
 def test_a_header_that_claims_more_than_there_is_memory_is_refused(read):
@@ -100,20 +101,20 @@ def test_a_header_that_claims_more_than_there_is_memory_is_refused(read):
         tarfile.PAX_FORMAT
     )
     with pytest.raises(ValueError, match="mine.tgz "):
-        read(header + packed(mode="w"))
+        read(header + pack(mode="w"))
 
 
-WHOLE = packed()
-DAMAGED = {
-    "cut in half": WHOLE[: len(WHOLE) // 2],
-    "garbled": WHOLE[:500] + bytes(50) + WHOLE[550:],
+ARCHIVE = pack()
+CONTENTS = {
+    "cut in half": ARCHIVE[: len(ARCHIVE) // 2],
+    "garbled": ARCHIVE[:500] + bytes(50) + ARCHIVE[550:],
     "page": b"<!DOCTYPE html>" * 100,
     "compressed page": gzip.compress(b"<!DOCTYPE html>" * 100),
     "nothing": b"",
 }
 
 
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 def test_damage_is_told(read, content):
     with pytest.raises(
         ValueError, match=r"mine.tgz should be a whole tar .* it again"

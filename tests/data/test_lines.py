@@ -8,9 +8,9 @@ from reprt.data.corpora.lines import decode_lines, read_lines
 from reprt.data.tokenizers.wordpiece import WordPiece
 
 # Signs that end no line, though `str.splitlines` takes them for the end of one.
-WITHIN = "quatro\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029cinco"
-TEXT = f"um\n\ndois três\r\n{WITHIN}\rseis\n\rsete"
-LINES = ["um", "", "dois três", f"{WITHIN}\rseis", "\rsete"]
+SIGNS = "quatro\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029cinco"
+TEXT = f"um\n\ndois três\r\n{SIGNS}\rseis\n\rsete"
+LINES = ["um", "", "dois três", f"{SIGNS}\rseis", "\rsete"]
 TEXTS = [
     ("", []),
     ("um", ["um"]),
@@ -49,17 +49,17 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(path):
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
-@pytest.mark.parametrize("at", range(5))
-def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):
-    parts = [part.encode() for part in ("um", "", "dois três", WITHIN, "sete")]
-    parts[at] += b"\xea"
+@pytest.mark.parametrize("index", range(5))
+def test_what_is_not_utf8_is_told_by_its_line(path, index, ending):
+    parts = [part.encode() for part in ("um", "", "dois três", SIGNS, "sete")]
+    parts[index] += b"\xea"
     path.write_bytes(ending.join(parts))
     stream = io.BytesIO(path.read_bytes())
     for read in (read_lines, lambda path: list(decode_lines(stream, path))):
-        with pytest.raises(ValueError) as told:
+        with pytest.raises(ValueError) as error:
             read(path)
-        assert str(told.value) == (
-            f"Expected {path} to be UTF-8. Received: the byte 0xea in line {at + 1}."
+        assert str(error.value) == (
+            f"Expected {path} to be UTF-8. Received: the byte 0xea in line {index + 1}."
         )
 
 
@@ -67,12 +67,12 @@ def test_gzip_is_read_by_its_name(path):
     path = path.with_suffix(".gz")
     path.write_bytes(gzip.compress(TEXT.encode()))
     assert read_lines(path) == LINES
-    packed = gzip.compress(TEXT.encode() * 9, mtime=0)
+    archive = gzip.compress(TEXT.encode() * 9, mtime=0)
     for content in (
         TEXT.encode(),
-        packed[:-9],
-        packed[:-8] + bytes(8),
-        packed[:12],
+        archive[:-9],
+        archive[:-8] + bytes(8),
+        archive[:12],
     ):
         path.write_bytes(content)
         with pytest.raises(

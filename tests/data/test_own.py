@@ -38,14 +38,13 @@ def write(folder, ending, pairs=PAIRS):
 def read(tmp_path):
     """Returns the pairs of a table with that content."""
 
-    def read(ending, content, columns=COLUMNS, **how):
+    def read(ending, content, columns=COLUMNS, **options):
         path = tmp_path / f"table{ending}"
-        path.write_bytes(
-            content.encode() if isinstance(content, str) else content
-        )
-        return [
-            (row.source, row.target) for row in read_table(path, columns, **how)
-        ]
+        if isinstance(content, str):
+            content = content.encode()
+        path.write_bytes(content)
+        rows = read_table(path, columns, **options)
+        return [(row.source, row.target) for row in rows]
 
     return read
 
@@ -54,19 +53,16 @@ def read(tmp_path):
 def test_every_form_gives_the_same_splits(tmp_path, ending):
     paths = write(tmp_path, ending, {**PAIRS, "": "a line without a source"})
     corpus = own.load("de_to_en", paths, held_out=0.1)
-    splits = corpus.train, corpus.dev, corpus.test
-    found = [
-        pair for split in splits for pair in zip(split.source, split.target)
-    ]
-    assert dict(found) == PAIRS and len(found) == len(PAIRS)
+    pairs = []
+    for split in (corpus.train, corpus.dev, corpus.test):
+        pairs += zip(split.source, split.target)
+    assert dict(pairs) == PAIRS and len(pairs) == len(PAIRS)
     assert 8 < len(corpus.dev) < 32 and 8 < len(corpus.test) < 32
     assert not corpus.official and corpus.target_language == "en"
     assert corpus.origin == " and ".join(paths)
     if ending:  # a table has a name of its own
-        assert (
-            find(paths[0], "de_to_en").train
-            == own.load("de_to_en", paths).train
-        )
+        expected = own.load("de_to_en", paths)
+        assert find(paths[0], "de_to_en").train == expected.train
 
 
 @pytest.mark.parametrize(
@@ -106,21 +102,20 @@ def test_columns_tell_the_languages(tmp_path, ending):
 
 
 def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):
-    few = dict([*PAIRS.items()][::2])
+    half = dict([*PAIRS.items()][::2])
     twins = {f" {source.upper()}": target for source, target in PAIRS.items()}
-    both = own.load(
-        "de_to_en", write(tmp_path, ".csv", PAIRS | twins), held_out=0.1
-    )
-    there = [
-        {one.lower().strip() for one in both.dev.source},
-        {*both.train.source},
-    ]
-    assert there[0].isdisjoint(there[1])  # case and spaces tell no pairs apart
-    before = own.load("de_to_en", write(tmp_path, ".csv", few), held_out=0.1)
-    after = own.load("de_to_en", write(tmp_path, ".csv"), held_out=0.1)
+    paths = write(tmp_path, ".csv", PAIRS | twins)
+    corpus = own.load("de_to_en", paths, held_out=0.1)
+    dev = {sentence.lower().strip() for sentence in corpus.dev.source}
+    # Case and spaces tell no pairs apart.
+    assert dev.isdisjoint(corpus.train.source)
+    paths = write(tmp_path, ".csv", half)
+    small_corpus = own.load("de_to_en", paths, held_out=0.1)
+    paths = write(tmp_path, ".csv")
+    large_corpus = own.load("de_to_en", paths, held_out=0.1)
     for split in ("train", "dev", "test"):
-        there = {*getattr(after, split).source}
-        assert {*getattr(before, split).source} == there & {*few}
+        sources = {*getattr(large_corpus, split).source}
+        assert {*getattr(small_corpus, split).source} == sources & {*half}
 
 
 def test_files_of_splits_are_not_split(tmp_path):
@@ -155,25 +150,30 @@ def test_what_csv_writers_wrote_is_read(
     read, sentences, ending, delimiter, quoting, line_end
 ):
     rows = [COLUMNS, *zip(sentences, sentences)]
-    how = {
+    options = {
         "delimiter": delimiter,
         "quoting": quoting,
         "lineterminator": line_end,
     }
-    by_hand, by_pandas = io.StringIO(newline=""), io.StringIO(newline="")
-    csv.writer(by_hand, **how).writerows(rows)
+    csv_file = io.StringIO(newline="")
+    pandas_file = io.StringIO(newline="")
+    csv.writer(csv_file, **options).writerows(rows)
     table = pd.DataFrame(rows[1:], columns=COLUMNS)
-    how["sep"] = how.pop("delimiter")
-    table.to_csv(by_pandas, index=False, **how)
-    for file in (by_hand, by_pandas):
+    options["sep"] = options.pop("delimiter")
+    table.to_csv(pandas_file, index=False, **options)
+    for file in (csv_file, pandas_file):
         assert read(ending, file.getvalue()) == rows[1:]
         assert read(ending, f"\ufeff{file.getvalue()}\n") == rows[1:]
 
 
-QUOTES = '"Hallo", sagte er.', '"Hello," he said.'
-OTHERS = {
+QUOTED_PAIR = '"Hallo", sagte er.', '"Hello," he said.'
+WRITERS = {
     # A text whose quotes are its own, as Tatoeba, OPUS and WMT have it.
-    "plain .tsv": (".tsv", f"de\ten\n{QUOTES[0]}\t{QUOTES[1]}\n", [QUOTES]),
+    "plain .tsv": (
+        ".tsv",
+        f"de\ten\n{QUOTED_PAIR[0]}\t{QUOTED_PAIR[1]}\n",
+        [QUOTED_PAIR],
+    ),
     "plain .tsv, CR LF": (".tsv", 'de\ten\r\n"a" b\tc\r\n', [('"a" b', "c")]),
     "an open quote": (
         ".tsv",
@@ -218,7 +218,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("ending, content, pairs", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize(
+    "ending, content, pairs", WRITERS.values(), ids=WRITERS
+)
 def test_what_other_writers_wrote_is_read(read, ending, content, pairs):
     assert read(ending, content) == pairs
 
@@ -230,7 +232,7 @@ def parquet_of(*columns):
     return file.getvalue()
 
 
-AMBIGUOUS = "line 2, which may be .*text.quoting"
+AMBIGUITY = "line 2, which may be .*text.quoting"
 MISTAKES = {
     "too many cells": (
         ".csv",
@@ -262,12 +264,12 @@ MISTAKES = {
         'de,en\n"a" b,c\n',
         "begins in line 2. Say .*quoting",
     ),
-    "quotes around": (".tsv", 'de\ten\n"a"\t"b"\n', AMBIGUOUS),
-    "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUOUS),
-    "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUOUS),
-    "NULL": (".csv", "de,en\na,\\N\n", AMBIGUOUS),
-    "PostgreSQL": (".tsv", "de\ten\na\\nb\tc\\td\n", AMBIGUOUS),
-    "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUOUS),
+    "quotes around": (".tsv", 'de\ten\n"a"\t"b"\n', AMBIGUITY),
+    "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUITY),
+    "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUITY),
+    "NULL": (".csv", "de,en\na,\\N\n", AMBIGUITY),
+    "PostgreSQL": (".tsv", "de\ten\na\\nb\tc\\td\n", AMBIGUITY),
+    "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUITY),
     "twice": (
         ".csv",
         "de,en,de\na,b,c\n",
@@ -360,8 +362,8 @@ def test_quoting_says_how_cells_are_quoted(read, tmp_path):
     }.items():
         assert read(".tsv", content, quoting=quoting) == [pair]
         path = str(tmp_path / "table.tsv")
-        found = own.load("de_to_en", *[[path]] * 3, quoting=quoting)
-        assert list(found.train.source) == [pair[0]]
+        corpus = own.load("de_to_en", *[[path]] * 3, quoting=quoting)
+        assert list(corpus.train.source) == [pair[0]]
 
 
 def test_escapes_are_read_as_postgresql_and_mysql_wrote_them(read):
@@ -373,13 +375,13 @@ def test_escapes_are_read_as_postgresql_and_mysql_wrote_them(read):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_table_is_read_as_it_was_meant_or_not_at_all(read, seed):
-    random = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     signs = ["a", "b", '"', "\\", ",", "\t", "\n", "\r", " ", "'"]
-    cells = ["".join(random.choice(signs, 6)) for _ in range(8)]
+    cells = ["".join(generator.choice(signs, 6)) for _ in range(8)]
     # Spaces at the ends of a line are no part of a sentence to any reader.
     rows = [
-        (f"x{one}x", f"x{other}x")
-        for one, other in zip(cells[::2], cells[1::2])
+        (f"x{source}x", f"x{target}x")
+        for source, target in zip(cells[::2], cells[1::2])
     ]
     dialects = [
         {"quoting": csv.QUOTE_MINIMAL},
@@ -397,15 +399,15 @@ def test_a_table_is_read_as_it_was_meant_or_not_at_all(read, seed):
             writer = csv.writer(file, delimiter=delimiter, **dialect)
             writer.writerows([COLUMNS, *rows])
             try:
-                found = read(ending, file.getvalue())
+                pairs = read(ending, file.getvalue())
             except ValueError as error:
                 assert "text.quoting" in str(error)
                 continue
-            meant = [
+            expected = [
                 tuple(re.sub("\r+\n", "\n", side) for side in row)
                 for row in rows
             ]
-            assert found == meant
+            assert pairs == expected
 
 
 def test_columns_are_two_and_tables_are_one(tmp_path):

@@ -13,37 +13,40 @@ def rows():
     return Rows.of(ARRAYS)
 
 
-def same(rows, arrays):
+def are_equal(rows, arrays):
     return [row.tolist() for row in rows] == [row.tolist() for row in arrays]
 
 
 def test_rows_are_read_as_a_list_of_arrays_is(rows):
     assert len(rows) == 4 and rows.lengths.tolist() == [3, 0, 1, 2]
-    assert same(rows, ARRAYS) and same(reversed(rows), ARRAYS[::-1])
-    assert same(rows[1:], ARRAYS[1:]) and same(rows[::-2], ARRAYS[::-2])
+    assert are_equal(rows, ARRAYS) and are_equal(reversed(rows), ARRAYS[::-1])
+    assert are_equal(rows[1:], ARRAYS[1:])
+    assert are_equal(rows[::-2], ARRAYS[::-2])
     assert rows[-1].tolist() == rows[np.int64(3)].tolist() == [9, 10]
     assert rows[0].base is rows.ids and Rows.of(rows) is rows
-    assert same(pickle.loads(pickle.dumps(rows)), ARRAYS)
+    assert are_equal(pickle.loads(pickle.dumps(rows)), ARRAYS)
     for index in (4, -5):
         with pytest.raises(IndexError):
             rows[index]
 
 
-@pytest.mark.parametrize("parts", [0, 1, 3])
-def test_a_file_gives_back_what_was_written_into_it(rows, tmp_path, parts):
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_file_gives_back_what_was_written_into_it(rows, tmp_path, count):
     path = tmp_path / "new" / "rows"
-    write_rows([rows] * parts, path)
-    found = read_rows(path)
-    assert same(found, ARRAYS * parts) and found.ids.dtype == np.int32
+    write_rows([rows] * count, path)
+    result = read_rows(path)
+    assert are_equal(result, ARRAYS * count)
+    assert result.ids.dtype == np.int32
     assert list(path.parent.iterdir()) == [path]  # and no temporary file
     # Mapped, not copied.
-    assert not found.ids.flags.owndata and not found.ids.flags.writeable
+    assert not result.ids.flags.owndata
+    assert not result.ids.flags.writeable
 
 
-@pytest.mark.parametrize("kept", [0, 7, -1, -4])
-def test_a_damaged_file_is_told_by_its_name(rows, tmp_path, kept):
+@pytest.mark.parametrize("end", [0, 7, -1, -4])
+def test_a_damaged_file_is_told_by_its_name(rows, tmp_path, end):
     path = tmp_path / "rows"
     write_rows([rows], path)
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:end])
     with pytest.raises(ValueError, match=f"{path} is damaged: .* Remove it."):
         read_rows(path)

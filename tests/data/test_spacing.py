@@ -8,7 +8,7 @@ from reprt.data.corpora import embedded
 from reprt.data.tokenizers.spacing import RULES, detokenize_words
 from reprt.data.tokenizers.wordpiece import WordPiece
 
-WRITTEN = {
+TEXTS = {
     "": "",
     "it ' s late .": "it's late.",
     "isn ' t it ?": "isn't it?",
@@ -67,21 +67,21 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("words", WRITTEN)
+@pytest.mark.parametrize("words", TEXTS)
 def test_words_become_text_as_people_write_it(words):
-    assert detokenize_words(words) == WRITTEN[words]
+    assert detokenize_words(words) == TEXTS[words]
 
 
 def samples():
     """Sentences of a corpus, and all that random punctuation can come to."""
     sentences = embedded.load(train=200, dev=1, test=1).train
-    written = [*sentences.source, *sentences.target]
-    letters = sorted(set("".join(written).lower()) - {" "})
+    lines = [*sentences.source, *sentences.target]
+    letters = sorted(set("".join(lines).lower()) - {" "})
     tokenizer = WordPiece(
-        [*RESERVED, *letters, *(f"##{one}" for one in letters)]
+        [*RESERVED, *letters, *(f"##{letter}" for letter in letters)]
     )
-    texts = tokenizer.decode(tokenizer.encode(written))
-    chance = random.Random(0)
+    texts = tokenizer.decode(tokenizer.encode(lines))
+    generator = random.Random(0)
     pieces = [
         *" '\"-.,;:!?%()[]{}…¿¡$#",
         "s",
@@ -123,20 +123,20 @@ def samples():
     ]
     for length in range(2, 14):
         for _ in range(250):
-            texts.append(" ".join(chance.choices(pieces, k=length)))
-            texts.append("".join(chance.choices(pieces, k=length)))
+            texts.append(" ".join(generator.choices(pieces, k=length)))
+            texts.append("".join(generator.choices(pieces, k=length)))
     return texts
 
 
 def test_tensorflow_writes_what_python_writes():
-    texts = [*WRITTEN, *samples()]
+    texts = [*TEXTS, *samples()]
     expected = [detokenize_words(text) for text in texts]
-    found = tf.constant(texts)
-    for pattern, written in RULES:
-        found = tf.strings.regex_replace(found, pattern, written)
-    assert [text.decode() for text in found.numpy()] == expected
-    changed = sum(text != written for text, written in zip(texts, expected))
-    assert changed > 2000
+    outputs = tf.constant(texts)
+    for pattern, replacement in RULES:
+        outputs = tf.strings.regex_replace(outputs, pattern, replacement)
+    assert [text.decode() for text in outputs.numpy()] == expected
+    changes = sum(text != result for text, result in zip(texts, expected))
+    assert changes > 2000
 
 
 def test_nothing_but_spaces_and_quotes_is_lost():

@@ -31,17 +31,16 @@ def small_batches(monkeypatch, tmp_path):
 @pytest.fixture
 def files(tmp_path):
     for name, side in zip(("de", "en"), zip(*PAIRS)):
-        (tmp_path / name).write_text("".join(f"{each}\n" for each in side))
+        (tmp_path / name).write_text("\n".join(side) + "\n")
     return [str(tmp_path / name) for name in ("de", "en")]
 
 
 @pytest.fixture
-def in_memory():
-    dealt = list(deal(PAIRS, 0.1, NAMES))
-    splits = {}
-    for name in NAMES:
-        pairs = [pair for where, *pair in dealt if where == name]
-        splits[name] = Split(*map(list, zip(*pairs)))
+def memory_corpus():
+    splits = {name: Split([], []) for name in NAMES}
+    for name, source, target in deal(PAIRS, 0.1, NAMES):
+        splits[name].source.append(source)
+        splits[name].target.append(target)
     return Corpus("mine", "de_to_en", False, "memory", **splits)
 
 
@@ -64,44 +63,41 @@ def ids(text):
 
 def test_a_side_is_a_sequence(files):
     sentences = load(files).train.source
-    there = list(sentences)
-    assert len(sentences) == len(there) > 200
-    assert [sentences[0], sentences[-1]] == [there[0], there[-1]]
+    expected = list(sentences)
+    assert len(sentences) == len(expected) > 200
+    assert [sentences[0], sentences[-1]] == [expected[0], expected[-1]]
     for part in (slice(5, 22), slice(-9, None), slice(None, None, 50)):
-        assert sentences[part] == there[part]
+        assert sentences[part] == expected[part]
     with pytest.raises(IndexError):
-        sentences[len(there)]
-    assert there[3] in sentences and "another" not in sentences
+        sentences[len(expected)]
+    assert expected[3] in sentences and "another" not in sentences
 
 
 @pytest.mark.parametrize("vocabulary", [VOCABULARY, BPESettings(size=60)])
 def test_a_text_on_disk_is_that_in_memory(
-    files, in_memory, vocabulary, tmp_path
+    files, memory_corpus, vocabulary, tmp_path
 ):
     corpus = load(files)
-    assert [*map(list, sides(corpus))] == sides(in_memory)
+    assert [*map(list, sides(corpus))] == sides(memory_corpus)
     # As committed runs name it.
-    text = b"".join(
-        "\n".join(side).encode() + b"\0" for side in sides(in_memory)
+    content = b"".join(
+        "\n".join(side).encode() + b"\0" for side in sides(memory_corpus)
     )
-    sha256 = hashlib.sha256(text).hexdigest()
-    assert corpus.digest() == in_memory.digest() == sha256
-    assert corpus.facts == in_memory.facts
-    texts = [
-        encode(each, vocabulary, 9, tmp_path / each.origin[-6:])
-        for each in (corpus, in_memory)
-    ]
-    (here, there), (first, second) = map(ids, texts), texts
-    assert here == there and first.test_words == second.test_words
-    assert (
-        first.source_tokenizer.vocabulary == second.source_tokenizer.vocabulary
-    )
-    assert first.lost_words == second.lost_words
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert corpus.digest() == memory_corpus.digest() == sha256
+    assert corpus.facts == memory_corpus.facts
+    text = encode(corpus, vocabulary, 9, tmp_path / "disk")
+    expected = encode(memory_corpus, vocabulary, 9, tmp_path / "memory")
+    assert ids(text) == ids(expected)
+    assert text.test_words == expected.test_words
+    tokenizer = text.source_tokenizer
+    assert tokenizer.vocabulary == expected.source_tokenizer.vocabulary
+    assert text.lost_words == expected.lost_words
 
 
 def test_a_second_start_reads_no_sentence(files, monkeypatch, tmp_path):
-    first = encode(load(files), VOCABULARY, 9, tmp_path)
-    facts = first.corpus.facts
+    text = encode(load(files), VOCABULARY, 9, tmp_path)
+    facts = text.corpus.facts
 
     def refuse(*arguments):
         raise AssertionError("the text was read")
@@ -109,15 +105,15 @@ def test_a_second_start_reads_no_sentence(files, monkeypatch, tmp_path):
     monkeypatch.setattr(own, "lines", refuse)
     for name in ("__iter__", "__getitem__"):
         monkeypatch.setattr(Sentences, name, refuse)
-    second = encode(load(files), VOCABULARY, 9, tmp_path)
-    assert ids(second) == ids(first) and second.corpus.facts == facts
-    assert second.lost_words == first.lost_words
+    second_text = encode(load(files), VOCABULARY, 9, tmp_path)
+    assert ids(second_text) == ids(text) and second_text.corpus.facts == facts
+    assert second_text.lost_words == text.lost_words
 
 
 @pytest.mark.parametrize("change", ["size", "time", "half a file"])
 def test_what_has_changed_is_read_again(files, change, monkeypatch):
-    before = load(files)
-    path = before.train.source._place[0]
+    corpus = load(files)
+    path = corpus.train.source._place[0]
     if change == "size":
         for name in files:
             with open(name, "a") as file:
@@ -128,29 +124,32 @@ def test_what_has_changed_is_read_again(files, change, monkeypatch):
         data = path.read_bytes()
         path.unlink()  # for its bytes are mapped
         path.write_bytes(data[:-9])
-    read = []
+    paths = []
     lines = own.lines
-    monkeypatch.setattr(
-        own, "lines", lambda path: read.append(path) or lines(path)
-    )
-    after = load(files)
-    assert len(read) == 2
-    assert (after.digest() == before.digest()) == (change != "size")
+
+    def record(path):
+        paths.append(path)
+        return lines(path)
+
+    monkeypatch.setattr(own, "lines", record)
+    new_corpus = load(files)
+    assert len(paths) == 2
+    assert (new_corpus.digest() == corpus.digest()) == (change != "size")
     folder = path.parents[1]
     assert [*folder.parent.glob("*/text")] == [folder / "text"]
 
 
 def test_a_kill_leaves_no_half_of_a_text(files, monkeypatch, tmp_path):
-    place = own._pairs
+    make_pairs = own._pairs
 
-    def killed(*arguments):
-        for number, pair in enumerate(place(*arguments)):
+    def make_half(*arguments):
+        for number, pair in enumerate(make_pairs(*arguments)):
             if number == 100:
                 raise KeyboardInterrupt
             yield pair
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(own, "_pairs", killed)
+        patch.setattr(own, "_pairs", make_half)
         load(files)
     [folder] = (tmp_path / "cache" / "texts").iterdir()
     assert [path.name for path in folder.iterdir()] == ["lock"]
@@ -162,54 +161,55 @@ def test_a_kill_leaves_no_half_of_a_text(files, monkeypatch, tmp_path):
 
 def test_a_text_travels_to_machines_that_have_another_disk(files, tmp_path):
     corpus = load(files)
-    near, far = map(pickle.dumps, (corpus, corpus.in_memory()))
-    assert len(near) < 5000 < len(far)
-    assert pickle.loads(near) == corpus
-    there = sides(corpus)[0][:]
+    small_pickle, large_pickle = map(pickle.dumps, (corpus, corpus.in_memory()))
+    assert len(small_pickle) < 5000 < len(large_pickle)
+    assert pickle.loads(small_pickle) == corpus
+    sentences = sides(corpus)[0][:]
     for path in (tmp_path / "cache").rglob("*.arrow"):
         path.unlink()
-    assert pickle.loads(far).train.source == there
+    assert pickle.loads(large_pickle).train.source == sentences
 
 
 def test_a_share_is_held_out_of_a_text_on_disk_as_of_one_in_memory(
-    files, in_memory
+    files, memory_corpus
 ):
-    there = load(files).validated_on(0.3)
-    here = in_memory.validated_on(0.3)
-    assert isinstance(there.dev.source, Sentences)
-    assert there.digest() == here.digest()
-    assert dataclasses.replace(there, dev=there.test).digest() != here.digest()
+    corpus = load(files).validated_on(0.3)
+    expected = memory_corpus.validated_on(0.3)
+    assert isinstance(corpus.dev.source, Sentences)
+    assert corpus.digest() == expected.digest()
+    changed_corpus = dataclasses.replace(corpus, dev=corpus.test)
+    assert changed_corpus.digest() != expected.digest()
 
 
 def test_a_vocabulary_is_learnt_on_a_sample_of_a_long_text(
     files, tmp_path, monkeypatch
 ):
-    corpus, learnt = load(files), []
+    corpus = load(files)
+    samples = []
     learn = bpe.learn_model
 
-    def noted(sentences, *how):
-        learnt.append(list(sentences))
-        return learn(learnt[-1], *how)
+    def record(sentences, *options):
+        samples.append(list(sentences))
+        return learn(samples[-1], *options)
 
-    monkeypatch.setattr(bpe, "learn_model", noted)
-    said = []
+    monkeypatch.setattr(bpe, "learn_model", record)
+    messages = []
     vocabulary = BPESettings(size=60, sentences=20, shared=True)
-    vocabulary.learn(corpus, tmp_path, said.append)
+    vocabulary.learn(corpus, tmp_path, messages.append)
     # At equal distances, as many of each side.
-    [sample] = learnt
-    places = []
-    for side, part in zip(sides(corpus), (sample[:20], sample[20:])):
-        places.append([[*side].index(sentence) for sentence in part])
+    [sample] = samples
+    positions = []
+    for side, half in zip(sides(corpus), (sample[:20], sample[20:])):
+        positions.append([[*side].index(sentence) for sentence in half])
     step = len(corpus.train) / 20
-    assert places[0] == places[1] and len(places[0]) == 20
-    for before, after in zip(places[0], places[0][1:]):
-        assert abs(after - before - step) < 1
-    assert any("40/40 sentences, 0:00 left" in line for line in said)
-    whole = WordPieceSettings(size=60)
-    assert whole.sentences > len(corpus.train)
-    assert list(whole._sample_evenly(corpus.train.source)) == [
-        *corpus.train.source
-    ]
+    assert positions[0] == positions[1] and len(positions[0]) == 20
+    for position, next_position in zip(positions[0], positions[0][1:]):
+        assert abs(next_position - position - step) < 1
+    assert any("40/40 sentences, 0:00 left" in line for line in messages)
+    wordpiece = WordPieceSettings(size=60)
+    assert wordpiece.sentences > len(corpus.train)
+    sentences = corpus.train.source
+    assert list(wordpiece._sample_evenly(sentences)) == list(sentences)
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path):
@@ -220,9 +220,9 @@ from reprt.imports import load_pyarrow
 load_pyarrow("pyarrow.ipc")
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-before = peak()
+memory = peak()
 own.load("de_to_en", sys.argv[1:])
-print(peak() - before)
+print(peak() - memory)
 """
     files = []
     for language in ("de", "en"):
@@ -234,6 +234,6 @@ print(peak() - before)
             for number in range(200_000):
                 file.write(f"{sentence} {number}\n")
         files.append(str(path))
-    grown = subprocess.check_output([sys.executable, "-c", script, *files])
+    growth = subprocess.check_output([sys.executable, "-c", script, *files])
     # As lists the text would take 43 MiB.
-    assert int(grown) < 20 * 1024
+    assert int(growth) < 20 * 1024

@@ -37,7 +37,7 @@ def pairs(split):
 
 
 @pytest.fixture
-def ours(tmp_path):
+def pair_folder(tmp_path):
     return write(tmp_path / "ours" / "datasets" / "gl_to_en", "gl_to_en")
 
 
@@ -64,17 +64,24 @@ def test_agrees_with_what_tfds_builds_which_is_found_too(
     monkeypatch.delenv("REPRT_TED", raising=False)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
 
-    files, prepared = ted.read(tmp_path, pair), find("ted", pair)
+    corpus = ted.read(tmp_path, pair)
+    prepared_corpus = find("ted", pair)
 
     for split in ted.SPLITS:
-        there = pairs(getattr(files, split))
-        assert there == [(f"o {split}", f"the {split}"), *PAIRS_OF_SPLIT]
-        assert Counter(there) == Counter(pairs(getattr(prepared, split)))
-    assert prepared.origin == str(builder.data_dir)
+        pairs_of_split = pairs(getattr(corpus, split))
+        assert pairs_of_split == [
+            (f"o {split}", f"the {split}"),
+            *PAIRS_OF_SPLIT,
+        ]
+        assert Counter(pairs_of_split) == Counter(
+            pairs(getattr(prepared_corpus, split))
+        )
+    assert prepared_corpus.origin == str(builder.data_dir)
     assert (
-        prepared.name == f"{pair} from TFDS (not the official TED-HRLR split)"
+        prepared_corpus.name
+        == f"{pair} from TFDS (not the official TED-HRLR split)"
     )
-    assert not prepared.official
+    assert not prepared_corpus.official
 
 
 @pytest.mark.parametrize(
@@ -88,11 +95,11 @@ def test_agrees_with_what_tfds_builds_which_is_found_too(
 )
 def test_a_text_of_any_languages(tmp_path, source, target):
     name = f"{source}_to_{target}"
-    place = tmp_path / "mine" / "datasets" / name
-    place.mkdir(parents=True)
+    folder = tmp_path / "mine" / "datasets" / name
+    folder.mkdir(parents=True)
     for split in ted.SPLITS:
-        (place / f"{source}.{split}").write_text("eins\nzwei\n")
-        (place / f"{target}.{split}").write_text("one\ntwo\n")
+        (folder / f"{source}.{split}").write_text("eins\nzwei\n")
+        (folder / f"{target}.{split}").write_text("one\ntwo\n")
     corpus = find(str(tmp_path / "mine"), name)
     assert pairs(corpus.test) == [("eins", "one"), ("zwei", "two")]
     assert corpus.pair == name and corpus.name.startswith(
@@ -101,12 +108,12 @@ def test_a_text_of_any_languages(tmp_path, source, target):
     assert corpus.target_language == target
 
 
-@pytest.mark.parametrize("at", [".", "datasets"])
+@pytest.mark.parametrize("parent", [".", "datasets"])
 @pytest.mark.parametrize("folder", ["az_tr_to_en", "aztr_to_en"])
-def test_folders_that_are_accepted(tmp_path, at, folder):
-    place = write(tmp_path / "my text" / "datasets" / folder, "aztr_to_en")
-    corpus = ted.read(tmp_path / "my text" / at, "aztr_to_en")
-    assert corpus.pair == "aztr_to_en" and corpus.origin == str(place)
+def test_folders_that_are_accepted(tmp_path, parent, folder):
+    path = write(tmp_path / "my text" / "datasets" / folder, "aztr_to_en")
+    corpus = ted.read(tmp_path / "my text" / parent, "aztr_to_en")
+    assert corpus.pair == "aztr_to_en" and corpus.origin == str(path)
     assert (
         corpus.name
         == "aztr_to_en from my text (not the official TED-HRLR split)"
@@ -114,7 +121,7 @@ def test_folders_that_are_accepted(tmp_path, at, folder):
 
 
 @pytest.mark.parametrize(
-    "counts, known, form, name",
+    "counts, sentences, form, name",
     [
         ((6, 6), [], None, "TED-HRLR gl_to_en"),
         ((6, 6), [], "tokenised\n", "TED-HRLR gl_to_en, tokenised"),
@@ -125,15 +132,17 @@ def test_folders_that_are_accepted(tmp_path, at, folder):
         ((6, 6), ["the test"], None, "not the official"),
     ],
 )
-def test_what_is_called_official(ours, monkeypatch, counts, known, form, name):
+def test_what_is_called_official(
+    pair_folder, monkeypatch, counts, sentences, form, name
+):
     train, dev = counts
     pair = ted.Pair(
-        ("gl",), "en", train, dev, tuple(map(ted._fingerprint, known))
+        ("gl",), "en", train, dev, tuple(map(ted._fingerprint, sentences))
     )
     monkeypatch.setitem(ted.PAIRS, "gl_to_en", pair)
     if form:
-        (ours.parents[1] / "FORM.txt").write_text(form)
-    corpus = ted.read(ours.parent, "gl_to_en")
+        (pair_folder.parents[1] / "FORM.txt").write_text(form)
+    corpus = ted.read(pair_folder.parent, "gl_to_en")
     assert name in corpus.name and corpus.official == (
         name != "not the official"
     )
@@ -141,14 +150,14 @@ def test_what_is_called_official(ours, monkeypatch, counts, known, form, name):
 
 
 # Spaces, of no width as well, accents without letters, and fillers.
-UNSEEN = [
+BLANKS = [
     " ",
     "\xa0\u3000\u2028\t",
     "\u200b\ufeff\xad",
     "\u0301",
     "\u0301\u0327",
 ]
-UNSEEN += [
+BLANKS += [
     "\xb4 \u309b",
     "\u3164",
     "\ufe0f\u200d",
@@ -159,20 +168,20 @@ UNSEEN += [
 
 
 @pytest.mark.parametrize("name", ["gl.test", "en.test"])
-def test_a_side_without_a_word_is_empty(ours, name):
+def test_a_side_without_a_word_is_empty(pair_folder, name):
     words = [".", "é", "¡", "의", "ा", "👍", "5"]
-    for each in ("gl.test", "en.test"):
-        (ours / each).write_text(
-            "\n".join([*"a" * len(UNSEEN), *words]), "utf-8"
+    for file in ("gl.test", "en.test"):
+        (pair_folder / file).write_text(
+            "\n".join([*"a" * len(BLANKS), *words]), "utf-8"
         )
-    (ours / name).write_bytes("\n".join([*UNSEEN, *words]).encode())
-    assert pairs(ted.read(ours.parent, "gl_to_en").test) == list(
+    (pair_folder / name).write_bytes("\n".join([*BLANKS, *words]).encode())
+    assert pairs(ted.read(pair_folder.parent, "gl_to_en").test) == list(
         zip(words, words)
     )
     # The tokenizer finds no word there either.
-    of_spaces = [unseen.replace("\u2028", "") for unseen in UNSEEN]
-    found = WordPiece([*RESERVED, "a"]).encode(of_spaces)
-    assert {len(ids) for ids in found} == {2}  # the edges
+    lines = [blank.replace("\u2028", "") for blank in BLANKS]
+    rows = WordPiece([*RESERVED, "a"]).encode(lines)
+    assert {len(ids) for ids in rows} == {2}  # the edges
 
 
 @pytest.mark.parametrize(
@@ -184,9 +193,9 @@ def test_a_side_without_a_word_is_empty(ours, name):
         ("gl.test", None, "gl.test is missing"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(ours, name, content, message):
-    (ours / name).unlink()
+def test_what_is_wrong_with_a_file_is_told(pair_folder, name, content, message):
+    (pair_folder / name).unlink()
     if content:
-        (ours / name).write_text(content)
+        (pair_folder / name).write_text(content)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        ted.read(ours.parent, "gl_to_en")
+        ted.read(pair_folder.parent, "gl_to_en")

@@ -20,7 +20,7 @@ from reprt.data.tokenizers.wordpiece_learner import learn_pieces
 # What tensorflow-text's own tests expect of its tokenizers, and follows from them.
 PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔
 yo ^ what $ is * up ? 爱 上 一 个 unwanted , running к ##уп ##иха la ' don t"""
-PUBLISHED = {
+PUBLISHED_PIECES = {
     "taste the rustisc indiefrost": "taste the rust ##is ##c indie ##fr ##ost",
     "Han Kuo-yu (韓國食)🤔": "han ku ##o - yu ( 韓 國 食 ) 🤔",
     "yo^what$is*up?": "yo ^ what $ is * up ?",
@@ -48,7 +48,7 @@ def sentences():
 
 
 # What NFD takes apart and leaves without an accent to drop, and what it does not.
-COMPOSED = {
+COMPOSED_TEXTS = {
     "Korean": "한국어를 배웁니다.",
     "Tamil": "கொள்கை பொறி",
     "Japanese": "ガラスのパズル",
@@ -63,72 +63,77 @@ COMPOSED = {
 def words(sentence):
     """The words as WordPiece sees them: no accents, no case, some signs apart."""
     letters = unicodedata.normalize("NFKD", sentence.casefold())
-    plain = "".join(
-        char for char in letters if unicodedata.category(char) != "Mn"
+    characters = "".join(
+        character
+        for character in letters
+        if unicodedata.category(character) != "Mn"
     )
-    apart = (
-        f" {char} "
-        if char in "$+<=>^`|~"
-        or unicodedata.category(char)[0] == "P"
-        or unicodedata.name(char).startswith("CJK UNIFIED")
-        else char
-        for char in plain
+    pieces = (
+        f" {character} "
+        if character in "$+<=>^`|~"
+        or unicodedata.category(character)[0] == "P"
+        or unicodedata.name(character).startswith("CJK UNIFIED")
+        else character
+        for character in characters
     )
-    return unicodedata.normalize("NFC", " ".join("".join(apart).split()))
+    return unicodedata.normalize("NFC", " ".join("".join(pieces).split()))
 
 
-@pytest.mark.parametrize("script", COMPOSED)
+@pytest.mark.parametrize("script", COMPOSED_TEXTS)
 def test_what_is_written_is_composed(script):
-    texts = [COMPOSED[script], unicodedata.normalize("NFD", COMPOSED[script])]
+    texts = [
+        COMPOSED_TEXTS[script],
+        unicodedata.normalize("NFD", COMPOSED_TEXTS[script]),
+    ]
     tokenizer = WordPiece(learn_vocabulary(texts * 9, 100))
     rows = tokenizer.encode(texts)
-    assert tokenizer.decode(rows) == [words(COMPOSED[script])] * 2
-    inner = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
-    written = [
-        text.decode() for text in tokenizer.graph_detokenize(inner).numpy()
+    assert tokenizer.decode(rows) == [words(COMPOSED_TEXTS[script])] * 2
+    pieces = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
+    outputs = [
+        text.decode() for text in tokenizer.graph_detokenize(pieces).numpy()
     ]
-    assert written == list(map(tokenizer.detokenize, tokenizer.decode(rows)))
-    assert all(unicodedata.is_normalized("NFC", text) for text in written)
+    assert outputs == list(map(tokenizer.detokenize, tokenizer.decode(rows)))
+    assert all(unicodedata.is_normalized("NFC", text) for text in outputs)
     if script == "Korean":
-        assert written == [COMPOSED[script]] * 2
+        assert outputs == [COMPOSED_TEXTS[script]] * 2
 
 
-def run_together(signs, count, length):
+def join_words(signs, count, length):
     """Sentences of words of a script, without a space between them."""
-    chance = random.Random(0)
-    words = ["".join(chance.choices(signs, k=4)) for _ in range(9)]
-    return ["".join(chance.choices(words, k=length)) for _ in range(count)]
+    generator = random.Random(0)
+    words = ["".join(generator.choices(signs, k=4)) for _ in range(9)]
+    return ["".join(generator.choices(words, k=length)) for _ in range(count)]
 
 
 # Of each kind a text that has more signs, or longer words, than TensorFlow's learner
 # and tokenizer take.
-UNBOUNDED = {
+LONG_TEXTS = {
     "Chinese": [
         "".join(map(chr, range(n, n + 30))) for n in range(0x4E00, 0x5800, 30)
     ],
     "Korean": [
         "".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)
     ],
-    "Thai": run_together("กขคงจชดตถทนบปผพมยรลวสหอา", 40, 25),
+    "Thai": join_words("กขคงจชดตถทนบปผพมยรลวสหอา", 40, 25),
     "links": [
-        f"see {part} and a{part}"
-        for part in run_together("abcdef0123456789", 20, 40)
+        f"see {identifier} and a{identifier}"
+        for identifier in join_words("abcdef0123456789", 20, 40)
     ],
     "an identifier": ["one word", "x" * 300 + "ß€語" * 40, "another word"] * 9,
 }
 
 
-@pytest.mark.parametrize("kind", UNBOUNDED)
+@pytest.mark.parametrize("kind", LONG_TEXTS)
 def test_nothing_of_a_training_text_is_unknown(kind):
-    texts = UNBOUNDED[kind]
+    texts = LONG_TEXTS[kind]
     tokenizer = WordPiece(learn_vocabulary(texts, 400))
     rows = tokenizer.encode(texts)
     assert not any(UNKNOWN_ID in ids for ids in rows)
-    decoded = tokenizer.decode(rows)
-    assert decoded == list(map(words, texts))
+    outputs = tokenizer.decode(rows)
+    assert outputs == list(map(words, texts))
     # What has no accents comes back as it was, without a space.
     if kind in ("Chinese", "Korean", "links"):
-        assert [tokenizer.detokenize(text) for text in decoded] == texts
+        assert [tokenizer.detokenize(text) for text in outputs] == texts
     # Words that recur are learnt, however long the runs are that they stand in.
     if kind == "Thai":
         assert sum(map(len, rows)) < 0.7 * sum(
@@ -137,22 +142,22 @@ def test_nothing_of_a_training_text_is_unknown(kind):
 
 
 def test_signs_that_hardly_occur_do_not_crowd_a_vocabulary(monkeypatch):
-    stray = "".join(map(chr, range(0x4E00, 0x5300)))
-    texts = [stray, *["the house " * 50] * 200]
-    assert set(stray) <= set(learn_vocabulary(texts, 100))
+    signs = "".join(map(chr, range(0x4E00, 0x5300)))
+    texts = [signs, *["the house " * 50] * 200]
+    assert set(signs) <= set(learn_vocabulary(texts, 100))
     monkeypatch.setattr(wordpiece, "COVERAGE", 0.98)
-    known = set(learn_vocabulary(texts, 100)) & set(stray)
-    assert len(known) == 1000 - len(set("thehouse"))
+    remainder = set(learn_vocabulary(texts, 100)) & set(signs)
+    assert len(remainder) == 1000 - len(set("thehouse"))
 
 
 def test_within_its_limits_the_learner_is_that_of_the_tutorial(sentences):
     from tensorflow_text.tools.wordpiece_vocab import (
-        bert_vocab_from_dataset as theirs,
+        bert_vocab_from_dataset as tutorial,
     )
 
     dataset = tf.data.Dataset.from_tensor_slices(list(sentences)).batch(16)
     for size in (60, 300):
-        expected = theirs.bert_vocab_from_dataset(
+        expected = tutorial.bert_vocab_from_dataset(
             dataset, size, list(RESERVED), {"lower_case": True}
         )
         assert learn_vocabulary(sentences, size) == expected
@@ -164,69 +169,70 @@ def test_the_learner_gives_the_vocabulary_of_tensorflows(
     text, size, characters
 ):
     from tensorflow_text.tools.wordpiece_vocab import (
-        wordpiece_tokenizer_learner_lib as theirs,
+        wordpiece_tokenizer_learner_lib as tensorflow_learner,
     )
 
     train = embedded.load(train=3000).train
-    chance = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     sentences = {
         "Portuguese": train.source,
         "English": train.target,
         "drawn": [
-            "".join(row) for row in chance.choice([*"aab ", "é"], (300, 40))
+            "".join(row) for row in generator.choice([*"aab ", "é"], (300, 40))
         ],
         "rare": ["one", "two", "x", "#"],
     }[text]
     counts = collections.Counter(" ".join(sentences).split())
-    expected = theirs.learn(
+    expected = tensorflow_learner.learn(
         counts, size, list(RESERVED), max_unique_chars=characters
     )
-    known = theirs.get_allowed_chars(counts.items(), characters)
-    assert learn_pieces(counts, size, known) == expected
+    allowed_characters = tensorflow_learner.get_allowed_chars(
+        counts.items(), characters
+    )
+    assert learn_pieces(counts, size, allowed_characters) == expected
 
 
 def test_pieces_are_those_that_tensorflow_text_publishes():
-    published = WordPiece([*RESERVED, *PIECES.split()])
-    rows = published.encode(list(PUBLISHED))
-    for ids, expected in zip(rows, PUBLISHED.values(), strict=True):
-        pieces = [published.vocabulary[index] for index in ids]
+    tokenizer = WordPiece([*RESERVED, *PIECES.split()])
+    rows = tokenizer.encode(list(PUBLISHED_PIECES))
+    for ids, expected in zip(rows, PUBLISHED_PIECES.values(), strict=True):
+        pieces = [tokenizer.vocabulary[index] for index in ids]
         assert pieces == ["[START]", *expected.split(), "[END]"]
     ids = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
-    joined = tf.strings.reduce_join(
-        published.graph.detokenize(ids), -1, separator=" "
+    texts = tf.strings.reduce_join(
+        tokenizer.graph.detokenize(ids), -1, separator=" "
     )
-    assert published.decode(rows) == [text.decode() for text in joined.numpy()]
+    assert tokenizer.decode(rows) == [text.decode() for text in texts.numpy()]
 
 
 def test_ids_go_from_start_to_end_and_text_writes_no_reserved_token(sentences):
-    portuguese = WordPiece(learn_vocabulary(sentences, 200))
-    assert portuguese.words(sentences) == list(map(words, sentences))
-    for ids in portuguese.encode([*sentences, "[START] [END] [PAD]"]):
+    tokenizer = WordPiece(learn_vocabulary(sentences, 200))
+    assert tokenizer.words(sentences) == list(map(words, sentences))
+    for ids in tokenizer.encode([*sentences, "[START] [END] [PAD]"]):
         assert (
             ids.dtype == np.int32 and ids[0] == START_ID and ids[-1] == END_ID
         )
         assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
-        assert ids.max() < len(portuguese)
-    assert portuguese.words(["漢"]) == ["[UNK]"]
+        assert ids.max() < len(tokenizer)
+    assert tokenizer.words(["漢"]) == ["[UNK]"]
 
 
 def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
     tmp_path, monkeypatch
 ):
-    learnt = []
-    monkeypatch.setattr(
-        wordpiece,
-        "learn_vocabulary",
-        lambda sentences, size: (
-            learnt.append((list(sentences), size)) or RESERVED
-        ),
-    )
+    calls = []
+
+    def record(sentences, size):
+        calls.append((list(sentences), size))
+        return RESERVED
+
+    monkeypatch.setattr(wordpiece, "learn_vocabulary", record)
     texts = (["a", "b"], 100), (["a", "b"], 101), (["ab"], 100), (["a\nb"], 100)
     for lines, size in texts * 2:
-        same = Split(lines, lines)
-        corpus = Corpus("mine", "pt_to_en", False, "here", same, same, same)
+        split = Split(lines, lines)
+        corpus = Corpus("mine", "pt_to_en", False, "here", split, split, split)
         WordPieceSettings(size=size).learn(corpus, tmp_path / "new")
-    assert learnt == list(texts)
+    assert calls == list(texts)
     # Each with its checksum, and no temporary file.
     assert len(list((tmp_path / "new").glob("*.vocab"))) == 4
     assert len(list((tmp_path / "new").iterdir())) == 8

@@ -43,7 +43,7 @@ SOURCES = sentences([7, 3, 5, 2, 7, 6, 4, 1])
 def build(variant, end=1.0, **overrides):
     name, settings = variant
     model = models.build(name, 11, 10, **{**SIZES, **settings, **overrides})
-    return naive.lively(model, seed=1, end=end)
+    return naive.randomize(model, seed=1, end=end)
 
 
 # Models, and the graphs that a search makes, are the dearest things here.

@@ -42,7 +42,9 @@ def tokenizer():
 
 @pytest.fixture
 def translator(tokenizer):
-    model = naive.lively(build("repe-causal", 10, 10, **SIZES), seed=1, end=0.0)
+    model = naive.randomize(
+        build("repe-causal", 10, 10, **SIZES), seed=1, end=0.0
+    )
     return Translator(model, tokenizer, tokenizer, search={"max_tokens": 5})
 
 
