@@ -13,7 +13,7 @@ def array_by_formula(shape, offset=0.0, scale=0.3):
     )
 
 
-def shaken(model):
+def perturb_weights(model):
     """Moves weights so far that each token leaves its mark on all that come after."""
     generator = np.random.default_rng(0)
     for weight in model.weights:

@@ -41,7 +41,7 @@ def private_folders(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained_folder(tmp_path_factory):
     """The folders of a recipe, a text, and what the command made of them."""
-    return tiny_run.trained(tmp_path_factory.getbasetemp())
+    return tiny_run.trained_experiment(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def runs(tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
     folder = tmp_path_factory.mktemp("runs")
     for name in ("baseline", "repe"):
-        shutil.copytree(tiny_run.lively(base, name), folder / name)
+        shutil.copytree(tiny_run.randomized_run(base, name), folder / name)
     return folder
 
 

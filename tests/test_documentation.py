@@ -6,7 +6,7 @@ import shlex
 
 import click
 import pytest
-from tiny_run import REPOSITORY, lively
+from tiny_run import REPOSITORY, randomized_run
 
 import reprt
 from reprt_lab.command import command as reprt_command
@@ -155,7 +155,7 @@ def runs_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("repository")
     run = folder / "runs/pt_to_en_embedded/embedded-corpus/baseline"
     run.parent.mkdir(parents=True)
-    run.symlink_to(lively(tmp_path_factory.getbasetemp(), "baseline"))
+    run.symlink_to(randomized_run(tmp_path_factory.getbasetemp(), "baseline"))
     main(["export", str(run)])
     return folder
 

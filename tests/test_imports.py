@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from elsewhere import python
-from tiny_run import lively
+from tiny_run import randomized_run
 
 import reprt
 
@@ -26,7 +26,7 @@ def run_python(*command, **variables):
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_a_command_prints_nothing_of_tensorflow(tmp_path_factory, backend):
-    run = lively(tmp_path_factory.getbasetemp(), "baseline")
+    run = randomized_run(tmp_path_factory.getbasetemp(), "baseline")
     command = "-m", "reprt_lab.command", "translate", str(run), "o homem sabe"
     status, lines = run_python(*command, KERAS_BACKEND=backend)
     # Remarks on the sentence are ours.

@@ -42,7 +42,7 @@ class Lines:
         self.show, self.say = self.shown.append, self.said.append
 
 
-def to_the_end(trainer):
+def train_to_end(trainer):
     """Trains all that is left, and returns the trainer."""
     while not trainer.finished:
         trainer.train_epoch()

@@ -69,7 +69,7 @@ def write_corpus(folder, **counts):
 
 
 @functools.cache
-def trained(base):
+def trained_experiment(base):
     """The folder of a recipe, of its text, and of what the command made of them.
 
     No test changes it. The base is `tmp_path_factory.getbasetemp()`.
@@ -94,13 +94,13 @@ def _train(base, folder):
 
 
 @functools.cache
-def lively(base, name):
+def randomized_run(base, name):
     """A copy of a run whose translations differ from sentence to sentence."""
     from reprt.models.registry import load_model
     from reprt_lab.folder import RunFolder
 
     run = base / "lively-run" / name
-    shutil.copytree(trained(base) / "out" / name, run)
+    shutil.copytree(trained_experiment(base) / "out" / name, run)
     folder = RunFolder(run)
     folder.save_model(
         naive.randomize(load_model(folder.model), seed=1, end=1.0)

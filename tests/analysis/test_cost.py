@@ -70,7 +70,7 @@ def folder(tmp_path, tmp_path_factory, monkeypatch):
     """A copy of what the command made of a tiny recipe."""
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
-    return shutil.copytree(tiny_run.trained(base), tmp_path / "tiny")
+    return shutil.copytree(tiny_run.trained_experiment(base), tmp_path / "tiny")
 
 
 def test_results_page_and_plan_tell_what_a_run_costs(folder, capsys):

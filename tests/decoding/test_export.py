@@ -60,7 +60,9 @@ def test_a_saved_model_needs_tensorflow_and_its_text_alone(
 ):
     base, expected = tmp_path_factory.getbasetemp(), {}
     for name, search in SEARCHES.items():
-        translator = Translator.load(tiny_run.lively(base, name), **search)
+        translator = Translator.load(
+            tiny_run.randomized_run(base, name), **search
+        )
         folder = tmp_path / name
         paths = export(translator, folder)
         assert paths == (folder / "saved_model", folder / "model.keras")
@@ -111,7 +113,7 @@ def test_graphs_find_words_where_the_package_does():
 
 
 def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(tmp_path_factory):
-    run = tiny_run.lively(tmp_path_factory.getbasetemp(), "baseline")
+    run = tiny_run.randomized_run(tmp_path_factory.getbasetemp(), "baseline")
     translator = Translator.load(run, max_tokens=4)
     sentences = tf.constant([b"a \xff casa"])
     [text] = ExportedTranslator(translator)(sentences).numpy()

@@ -26,7 +26,7 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return tiny_run.lively(tmp_path_factory.getbasetemp(), "repe")
+    return tiny_run.randomized_run(tmp_path_factory.getbasetemp(), "repe")
 
 
 @pytest.fixture(scope="module")

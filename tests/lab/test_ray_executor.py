@@ -47,7 +47,7 @@ def workers(pid):
 def start_training(tmp_path, tmp_path_factory, monkeypatch):
     """A context in which the command trains a recipe's runs, on a cluster of Ray."""
     base = tmp_path_factory.getbasetemp()
-    text = tiny_run.trained(base) / "text"
+    text = tiny_run.trained_experiment(base) / "text"
     (tmp_path / "tiny.toml").write_text(RECIPE)
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
     # Other tests would come first.

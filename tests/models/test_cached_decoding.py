@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from formula import shaken
+from formula import perturb_weights
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX, REPE, sees_ahead
 
 from reprt.layers import FeedForward
@@ -78,7 +78,7 @@ def build(make_model):
             **RECURRENT_VARIANTS,
         }[variant]
         blocks = 1 if variant in ONE_BLOCK else BLOCKS
-        return shaken(make_model(name, blocks, **settings))
+        return perturb_weights(make_model(name, blocks, **settings))
 
     return make
 

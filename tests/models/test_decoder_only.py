@@ -3,7 +3,7 @@
 import numpy as np
 import oracle
 import pytest
-from formula import shaken
+from formula import perturb_weights
 from naive import log_softmax
 from tiny import LABELS, SOURCE, TARGET
 
@@ -16,7 +16,7 @@ def build(make_model):
     """Makes a small model in which each token leaves its mark on all that follow."""
 
     def make(**overrides):
-        return shaken(make_model("decoder-only", **overrides))
+        return perturb_weights(make_model("decoder-only", **overrides))
 
     return make
 

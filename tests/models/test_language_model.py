@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from formula import shaken
+from formula import perturb_weights
 from oracle import softmax
 from tiny import TARGET
 from tiny_run import MODEL, arguments, write_corpus
@@ -28,7 +28,9 @@ REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
 
 @pytest.mark.parametrize("looks_ahead", [False, True], ids=["plain", "repe"])
 def test_its_loss_is_that_of_the_targets_alone(looks_ahead, make_model):
-    model = shaken(make_model("decoder-only", **(REPE if looks_ahead else {})))
+    model = perturb_weights(
+        make_model("decoder-only", **(REPE if looks_ahead else {}))
+    )
     rows = [row[row != 0] for row in TARGET]
     split = EncodedSplit(rows, rows).of_target()
     forced_losses = teacher_forced_loss(model, split)
@@ -45,7 +47,7 @@ def test_its_loss_is_that_of_the_targets_alone(looks_ahead, make_model):
 
 
 def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(make_model):
-    model = shaken(make_model("decoder-only"))
+    model = perturb_weights(make_model("decoder-only"))
     prompts = ["a b", "", "c"]
     samples = [sample(model, LETTERS, prompts, seed=seed) for seed in (0, 0, 1)]
     assert samples[0] == samples[1] != samples[2]
@@ -77,7 +79,7 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(make_model):
 
 
 def test_tokens_are_drawn_as_often_as_they_are_likely(make_model):
-    model = shaken(make_model("decoder-only"))
+    model = perturb_weights(make_model("decoder-only"))
     inputs = np.zeros((1, 0), "int32"), np.array([[2, 4]])
     logits = np.array(model(inputs))[0, 0] / 2
     logits[:3] = -np.inf  # padding, what is unknown, the start

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from formula import shaken
+from formula import perturb_weights
 from tiny import LABELS, SOURCE, TARGET
 from variants import ALL, ONE_SEQUENCE, POSITIONED
 
@@ -51,7 +51,7 @@ def move_padding(ids, *places):
 def build(make_model):
     def make(variant):
         name, overrides = VARIANTS[variant]
-        return shaken(make_model(name, dropout=0.0, **overrides))
+        return perturb_weights(make_model(name, dropout=0.0, **overrides))
 
     return make
 

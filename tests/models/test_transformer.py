@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
-from formula import shaken
+from formula import perturb_weights
 from variants import ALL, PREFIX, sees_ahead
 
 from reprt import models
@@ -92,7 +92,7 @@ def test_the_papers_counts_need_biases_but_not_gains_and_shifts():
 @pytest.mark.parametrize("variant", ALL)
 def test_equals_the_equations(variant, make_model, ids):
     name, overrides = ALL[variant]
-    model = shaken(make_model(name, blocks=2, **overrides))
+    model = perturb_weights(make_model(name, blocks=2, **overrides))
     y = logits(model, *ids)
     tolerance = 1e-5 * np.abs(y).max()
     kernel, bias = model.projection()

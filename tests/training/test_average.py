@@ -86,7 +86,7 @@ def test_the_mean_survives_interruptions(
     def train(name):
         searches = f"training.bleu={'true' if name == 'alone' else 'false'}"
         out = ["--set", searches, "--out", str(tmp_path / name)]
-        run = tiny_run.trained(base)
+        run = tiny_run.trained_experiment(base)
         return main(["train", *tiny_run.arguments(run, *options, *out)])
 
     def interrupt_second_epoch(folder, model, step, **keywords):

@@ -3,7 +3,7 @@
 import keras
 import pytest
 import tiny
-from tiny import assert_same, to_the_end, variables
+from tiny import assert_same, train_to_end, variables
 
 from reprt.training.trainer import Tally, Trainer
 
@@ -27,7 +27,7 @@ def test_training_ends_early_and_the_best_model_is_the_trained_one(trainer):
     training.train_epoch()
     training.train_epoch()
     best_weights = training.model.get_weights()
-    to_the_end(training)
+    train_to_end(training)
     assert (training.state.epoch, training.best["epoch"]) == (4, 2)
     assert_same(saved_weights(training.folder), best_weights)
     assert_same(
@@ -42,7 +42,7 @@ def test_training_ends_early_and_the_best_model_is_the_trained_one(trainer):
     assert trainer("run", epochs=9, patience=2).finished
     # Without patience, the best model alone changes nothing of the training.
     full_training = trainer("whole", epochs=4)
-    assert_same(variables(to_the_end(full_training)), variables(training))
+    assert_same(variables(train_to_end(full_training)), variables(training))
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -65,13 +65,13 @@ def test_rows_of_steps_count_and_a_resumed_run_knows_them(trainer):
     training.train_epoch()
     assert training.best["step"] == 2
     with pytest.raises(StopIteration):
-        to_the_end(training)
+        train_to_end(training)
     best_weights = saved_weights(training.folder)
     # A checkpoint has the best model's step, which no kill undoes.
     training = start_training(6.0, 7.0, 8.0)
     assert training.state.step == 4 and training.best["val_bleu"] == 7.0
     assert_same(training.model.get_weights(), best_weights)
-    to_the_end(training)
+    train_to_end(training)
     # It stopped within the third epoch.
     assert training.state.step == 8 and training.out_of_patience
     assert_same(saved_weights(training.folder), best_weights)
@@ -84,7 +84,7 @@ def test_rows_of_steps_count_and_a_resumed_run_knows_them(trainer):
 
 @pytest.mark.usefixtures("eagerly")
 def test_the_last_model_stands_in_where_none_is_compared(trainer):
-    training = to_the_end(
+    training = train_to_end(
         trainer("run", epochs=1, best="loss", validate_every=9)
     )
     assert training.best == {}

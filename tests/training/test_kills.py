@@ -86,7 +86,7 @@ def train(folder, settings, text):
         run.open(settings, text)
         training = trainer.Trainer(settings, text, run, tiny.Lines())
         training.write_start()
-        tiny.to_the_end(training)
+        tiny.train_to_end(training)
         metrics = {"parameters": 3, "epochs": 1, "finished": "now"}
         run.write_metrics(Metrics.read(metrics, "metrics"))
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny import assert_same, losses, to_the_end, variables
+from tiny import assert_same, losses, train_to_end, variables
 
 from reprt.layers import PMHA, RMSNorm
 from reprt.optimizers import OPTIMIZERS, make_optimizer, update
@@ -177,10 +177,10 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
     reference = trainer("whole", "decoder-only", **settings)
     # Both epochs have six steps, several of which would be read at once.
     assert reference._backend._objective.steps == 6
-    to_the_end(reference)
+    train_to_end(reference)
     monkeypatch.setattr(loop, "READ_SECONDS", 0.0)
     trainer("parts", "decoder-only", **settings).train_epoch()
-    continuation = to_the_end(trainer("parts", "decoder-only", **settings))
+    continuation = train_to_end(trainer("parts", "decoder-only", **settings))
     assert_same(variables(reference), variables(continuation))
     assert losses(reference.folder) == losses(continuation.folder)
     assert all(weight.dtype == "float32" for weight in reference.model.weights)

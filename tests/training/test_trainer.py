@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import Lines, assert_same, contents, to_the_end, variables
+from tiny import Lines, assert_same, contents, train_to_end, variables
 
 from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
@@ -124,7 +124,7 @@ def test_side_by_side_each_trains_as_by_itself(trainer, monkeypatch):
     monkeypatch.setattr("reprt.training.trainer.CALIBRATION_STEPS", 1)
     references = [trainer(f"alone-{name}", name) for name in NAMES]
     for training in references:
-        to_the_end(training)
+        train_to_end(training)
 
     trainings = [trainer(f"together-{name}", name) for name in NAMES]
     for training in trainings:

@@ -31,7 +31,7 @@ def free_ports(count):
 def start(tmp_path, tmp_path_factory, monkeypatch):
     """A function that starts two workers on one run and returns them."""
     base = tmp_path_factory.getbasetemp()
-    folder, processes = tiny_run.trained(base), []
+    folder, processes = tiny_run.trained_experiment(base), []
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(tiny_run.RECIPE.replace("size = 33", "size = 2"))
     paths = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
