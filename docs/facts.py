@@ -39,7 +39,7 @@ from reprt_lab.pages.frame import (
     runs_table,
     spread,
 )
-from reprt_lab.pages.readings import distance
+from reprt_lab.pages.readings import distance, readings_of_both
 from reprt_lab.pages.runs import read_texts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -352,7 +352,7 @@ def table1_facts() -> Facts:
     return facts
 
 
-PLACES = "['embeddings', 'values', 'attention_weights', 'feed_forward_output']"
+PLACES = "['embeddings', 'attention_weights', 'feed_forward_output', 'values']"
 PADDED = "model.padding_in_statistics = True"
 
 
@@ -371,23 +371,34 @@ def readings() -> dict[tuple[str, ...], float]:
     return distances
 
 
+def largest_distances() -> list[str]:
+    """Returns the largest of four distances of each reading of both models."""
+    groups = []
+    for runs in read_texts(RESULTS / "readings"):
+        groups += group_by_settings(run for run in runs if run.finished)
+    models: dict[str, list[Group]] = {}
+    for preset in paper.LABELS:
+        reference = group_of_paper("az_to_en", preset)
+        models[preset] = [
+            group._replace(reference=reference)
+            for group in groups
+            if group.run.settings.preset == preset
+        ]
+    rows = readings_of_both(models, "TED-HRLR az_to_en")
+    return [row["largest distance"] for row in rows]
+
+
 def readings_facts() -> Facts:
-    distances = readings()
-    nearest = {
-        "single.baseline": ("baseline", "schedule.dim = 64"),
-        "equation": ("baseline",),
-        "single.repe": ("repe", f"model.dropout_places = {PLACES}", PADDED),
-        "alone.repe": (
-            "repe",
-            PADDED,
-            "optimizer.sparse_gradients = squared_apart",
-            "schedule.dim = 128",
-        ),
-    }
-    facts = {}
-    for name, reading in nearest.items():
-        facts[f"readings.{name}"] = [f"{distances[reading]:.2f}"]
-    return facts
+    alone = []
+    for model in paper.LABELS:
+        distances = [
+            distance
+            for (preset, *_), distance in readings().items()
+            if preset == model
+        ]
+        alone.append(f"{min(distances):.2f}")
+    first, _, third, *_ = largest_distances()
+    return {"readings.alone": alone, "readings.both": [first, third]}
 
 
 def size_facts() -> Facts:

@@ -95,7 +95,7 @@ class WrittenSettings(RunTables, Record):
         values = {**dict(defaults), **dict(table)}
         known = {name: values[name] for name in type(defaults).model_fields}
         try:
-            type(defaults).model_validate(known)
+            values |= dict(type(defaults).model_validate(known))
         except pydantic.ValidationError as error:
             if any(fault["type"] not in OUTDATED for fault in error.errors()):
                 raise

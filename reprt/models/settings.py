@@ -17,8 +17,17 @@ from reprt.settings import OneOf, Positive, Settings, Share, Size
 Statistics = Annotated[str, OneOf(STATISTICS)]
 Position = Annotated[str, OneOf(POSITIONS)]
 EmbeddingNormName = Annotated[str, OneOf(EMBEDDING_NORMS)]
+
+
+def _in_one_order(places: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns places of dropout in one order, as theirs makes no difference."""
+    return tuple(place for place in DROPOUT_PLACES if place in places)
+
+
 DropoutPlaces = Annotated[
-    tuple[Annotated[str, OneOf(DROPOUT_PLACES)], ...], Field(strict=False)
+    tuple[Annotated[str, OneOf(DROPOUT_PLACES)], ...],
+    Field(strict=False),
+    pydantic.AfterValidator(_in_one_order),
 ]
 
 

@@ -86,7 +86,7 @@ def page_values(texts, settings, out):
                 readings.append(group._replace(reference=paper_group))
         sections.append(f"## {name}\n\n{_section(readings, paper_group)}")
         changes += _changes(readings, texts[0][0].text)
-    both = _readings_of_both(models, texts[0][0].text)
+    both = readings_of_both(models, texts[0][0].text)
     return {
         "pair": pair,
         "both": markdown(both, 4),
@@ -103,7 +103,7 @@ def _section(readings: Sequence[Group], paper_group) -> str:
     return markdown([*rows, cells(paper_group, PAPER_COLUMNS)], 3)
 
 
-def _readings_of_both(
+def readings_of_both(
     models: Mapping[str, Sequence[Group]],
     usual_text: str,
 ) -> list[dict[str, str]]:
