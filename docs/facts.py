@@ -106,6 +106,7 @@ WHY = {
     "both, TokenNorm's prefix statistics": ("token-norm", "token-norm"),
     "both, tied output": ("tied", "tied"),
 }
+AZ_TO_EN = "TED-HRLR az_to_en"
 LANGUAGE_MODELS = ("language_model", "language_model/longer")
 
 
@@ -356,35 +357,32 @@ PLACES = "['embeddings', 'attention_weights', 'feed_forward_output', 'values']"
 PADDED = "model.padding_in_statistics = True"
 
 
+@functools.cache
+def reading_groups() -> dict[str, list[Group]]:
+    """Returns the readings of both models on az_to_en, with the paper's losses."""
+    models: dict[str, list[Group]] = {preset: [] for preset in paper.LABELS}
+    for runs in read_texts(RESULTS / "readings"):
+        for group in group_by_settings(run for run in runs if run.finished):
+            preset = group.run.settings.preset
+            reference = group_of_paper("az_to_en", preset)
+            models[preset].append(group._replace(reference=reference))
+    return models
+
+
 def readings() -> dict[tuple[str, ...], float]:
     """Returns each reading's distance on az_to_en, by the preset and departures."""
     distances = {}
-    for runs in read_texts(RESULTS / "readings"):
-        if runs[0].text == "TED-HRLR az_to_en":
-            for group in group_by_settings(run for run in runs if run.finished):
-                preset = group.run.settings.preset
-                reference = group_of_paper("az_to_en", preset)
+    for preset, groups in reading_groups().items():
+        for group in groups:
+            if group.run.text == AZ_TO_EN:
                 reading = preset, *sorted(group.run.departures)
-                distances[reading] = distance(
-                    group._replace(reference=reference)
-                )
+                distances[reading] = distance(group)
     return distances
 
 
 def largest_distances() -> list[str]:
     """Returns the largest of four distances of each reading of both models."""
-    groups = []
-    for runs in read_texts(RESULTS / "readings"):
-        groups += group_by_settings(run for run in runs if run.finished)
-    models: dict[str, list[Group]] = {}
-    for preset in paper.LABELS:
-        reference = group_of_paper("az_to_en", preset)
-        models[preset] = [
-            group._replace(reference=reference)
-            for group in groups
-            if group.run.settings.preset == preset
-        ]
-    rows = readings_of_both(models, "TED-HRLR az_to_en")
+    rows = readings_of_both(reading_groups(), AZ_TO_EN)
     return [row["largest distance"] for row in rows]
 
 

@@ -27,6 +27,8 @@ from reprt_lab.pages.frame import (
 from reprt_lab.pages.tables import markdown, plain
 
 LOSSES = ("train_loss", "val_loss")
+# The schedule's m by eq. 15, of the baseline and of RePE.
+EQ_15 = (128, 64)
 # Choices that the baseline does not have.
 OF_REPE_ALONE = ("model.padding_in_statistics", "model.dropout_places")
 
@@ -77,7 +79,8 @@ def page_values(texts, settings, out):
     groups = []
     for runs in texts:
         groups += group_by_settings(run for run in runs if run.finished)
-    sections, changes, models = [], [], {}
+    models: dict[str, list[Group]] = {}
+    sections, changes = [], []
     for model, name in paper.LABELS.items():
         paper_group = group_of_paper(pair, model)
         readings = models[model] = []
@@ -107,10 +110,10 @@ def readings_of_both(
     models: Mapping[str, Sequence[Group]],
     usual_text: str,
 ) -> list[dict[str, str]]:
-    """A row for each reading with which both models were run, the nearest first.
+    """Returns a row for each reading that both models were run with, by distance.
 
-    A model's own choices apart, both have the same, and the schedule's m is the same,
-    or that of eq. 15.
+    RePE's own choices apart, both models have the same. So is the schedule's m, unless
+    it is that of eq. 15.
     """
     rows = []
     for baseline, repe in itertools.product(*models.values()):
@@ -123,7 +126,7 @@ def readings_of_both(
         alone = {
             choice for choice in choices if choice.startswith(OF_REPE_ALONE)
         }
-        if shared != choices - alone or repe_m > m:
+        if shared != choices - alone or (repe_m != m and (m, repe_m) != EQ_15):
             continue
         distances = []
         for group in (baseline, repe):
