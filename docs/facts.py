@@ -32,14 +32,17 @@ from reprt_lab.pages.frame import (
     Group,
     cells,
     gap,
-    group_by_settings,
     group_of_paper,
     group_runs,
     nearest_to_paper,
     runs_table,
     spread,
 )
-from reprt_lab.pages.readings import distance, readings_of_both
+from reprt_lab.pages.readings import (
+    distance,
+    readings_of_both,
+    readings_of_each,
+)
 from reprt_lab.pages.runs import read_texts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -359,14 +362,7 @@ PADDED = "model.padding_in_statistics = True"
 
 @functools.cache
 def reading_groups() -> dict[str, list[Group]]:
-    """Returns the readings of both models on az_to_en, with the paper's losses."""
-    models: dict[str, list[Group]] = {preset: [] for preset in paper.LABELS}
-    for runs in read_texts(RESULTS / "readings"):
-        for group in group_by_settings(run for run in runs if run.finished):
-            preset = group.run.settings.preset
-            reference = group_of_paper("az_to_en", preset)
-            models[preset].append(group._replace(reference=reference))
-    return models
+    return readings_of_each(read_texts(RESULTS / "readings"), "az_to_en")
 
 
 def readings() -> dict[tuple[str, ...], float]:
@@ -387,14 +383,13 @@ def largest_distances() -> list[str]:
 
 
 def readings_facts() -> Facts:
+    distances = readings()
     alone = []
     for model in paper.LABELS:
-        distances = [
-            distance
-            for (preset, *_), distance in readings().items()
-            if preset == model
-        ]
-        alone.append(f"{min(distances):.2f}")
+        nearest = min(
+            distances[reading] for reading in distances if reading[0] == model
+        )
+        alone.append(f"{nearest:.2f}")
     first, _, third, *_ = largest_distances()
     return {"readings.alone": alone, "readings.both": [first, third]}
 

@@ -38,8 +38,8 @@ class Lines:
     """A `Progress` that remembers."""
 
     def __init__(self):
-        self.shown, self.said = [], []
-        self.show, self.say = self.shown.append, self.said.append
+        self.status_lines, self.messages = [], []
+        self.show, self.say = self.status_lines.append, self.messages.append
 
 
 def train_to_end(trainer):

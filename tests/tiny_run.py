@@ -99,7 +99,7 @@ def randomized_run(base, name):
     from reprt.models.registry import load_model
     from reprt_lab.folder import RunFolder
 
-    run = base / "lively-run" / name
+    run = base / "randomized-run" / name
     shutil.copytree(trained_experiment(base) / "out" / name, run)
     folder = RunFolder(run)
     folder.save_model(

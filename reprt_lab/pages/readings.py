@@ -5,8 +5,7 @@ A reading of a model is what departs from this package's defaults, and the text.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from reprt_lab.pages.frame import (
     seeds,
 )
 from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.records import Run
 
 LOSSES = ("train_loss", "val_loss")
 # The schedule's m by eq. 15, of the baseline and of RePE.
@@ -76,26 +76,34 @@ def page_values(texts, settings, out):
             "Expected runs on one pair of Table 1. Received: "
             f"{', '.join(pairs)}."
         )
-    groups = []
-    for runs in texts:
-        groups += group_by_settings(run for run in runs if run.finished)
-    models: dict[str, list[Group]] = {}
+    usual_text = texts[0][0].text
+    models = readings_of_each(texts, pair)
     sections, changes = [], []
-    for model, name in paper.LABELS.items():
-        paper_group = group_of_paper(pair, model)
-        readings = models[model] = []
-        for group in groups:
-            if group.run.settings.preset == model:
-                readings.append(group._replace(reference=paper_group))
-        sections.append(f"## {name}\n\n{_section(readings, paper_group)}")
-        changes += _changes(readings, texts[0][0].text)
-    both = readings_of_both(models, texts[0][0].text)
+    for model, readings in models.items():
+        section = _section(readings, group_of_paper(pair, model))
+        sections.append(f"## {paper.LABELS[model]}\n\n{section}")
+        changes += _changes(readings, usual_text)
+    both = readings_of_both(models, usual_text)
     return {
         "pair": pair,
         "both": markdown(both, 4),
         "changes": markdown(changes, 3),
         "sections": "\n\n".join(sections),
     }
+
+
+def readings_of_each(
+    texts: Iterable[Sequence[Run]],
+    pair: str,
+) -> dict[str, list[Group]]:
+    """Returns the readings of each model; the reference is the paper's losses."""
+    models: dict[str, list[Group]] = {model: [] for model in paper.LABELS}
+    for runs in texts:
+        for group in group_by_settings(run for run in runs if run.finished):
+            model = group.run.settings.preset
+            reference = group_of_paper(pair, model)
+            models[model].append(group._replace(reference=reference))
+    return models
 
 
 def _section(readings: Sequence[Group], paper_group) -> str:
@@ -117,10 +125,8 @@ def readings_of_both(
     """
     rows = []
     for baseline, repe in itertools.product(*models.values()):
-        m, repe_m = (
-            baseline.run.settings.schedule_dim,
-            repe.run.settings.schedule_dim,
-        )
+        m = baseline.run.settings.schedule_dim
+        repe_m = repe.run.settings.schedule_dim
         shared = _without_schedule(_choices(baseline, usual_text))
         choices = _without_schedule(_choices(repe, usual_text))
         alone = {
@@ -128,20 +134,22 @@ def readings_of_both(
         }
         if shared != choices - alone or (repe_m != m and (m, repe_m) != EQ_15):
             continue
-        distances = []
-        for group in (baseline, repe):
-            gaps = np.subtract(_losses(group), _losses(group.reference))
-            distances += abs(gaps).tolist()
+        largest = max(_largest_distance(baseline), _largest_distance(repe))
         row = {
             "both models": ", ".join(sorted(shared)) or "–",
             "RePE alone": ", ".join(sorted(alone)) or "–",
             "m": str(m) if m == repe_m else f"{m}, RePE {repe_m}",
             "baseline": _point(baseline),
             "RePE": _point(repe),
-            "largest distance": f"{max(distances):.3f}",
+            "largest distance": f"{largest:.3f}",
         }
         rows.append(row)
-    return sorted(rows, key=itemgetter("largest distance"))
+    return sorted(rows, key=lambda row: float(row["largest distance"]))
+
+
+def _largest_distance(group: Group) -> float:
+    gaps = np.subtract(_losses(group), _losses(group.reference))
+    return abs(gaps).max()
 
 
 def _without_schedule(choices: set[str]) -> set[str]:

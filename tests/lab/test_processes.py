@@ -156,7 +156,7 @@ def test_a_training_saves_before_it_ends(
     assert file.name == "step-00000002.npz"
     assert (
         "asked to end in epoch 1; saved a checkpoint"
-        in training._progress.said[-1]
+        in training._progress.messages[-1]
     )
     continuation = trainer("run")
     state = continuation.state

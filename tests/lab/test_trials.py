@@ -109,7 +109,7 @@ def test_what_is_lost_of_a_text_is_said(size, is_smaller):
         lost_words=0.03,
     )
     train._say_what_is_lost(progress, text, WordPieceSettings(size=size))
-    sizes, words, lengths, pieces = progress.said
+    sizes, words, lengths, pieces = progress.messages
     assert sizes.startswith("Vocabularies: 7 and 9 pieces")
     assert ("fewer than the 8,000 asked for" in sizes) == is_smaller
     assert "3.00% of the target's words do not come back" in words

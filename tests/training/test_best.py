@@ -34,7 +34,7 @@ def test_training_ends_early_and_the_best_model_is_the_trained_one(trainer):
         saved_weights(training.folder, "last.keras"),
         training.model.get_weights(),
     )
-    assert training._progress.said[-1] == (
+    assert training._progress.messages[-1] == (
         "repe: stopped early, at step 12: the last 2 validations brought no better "
         "model than that of step 6"
     )

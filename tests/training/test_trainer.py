@@ -176,17 +176,19 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
         "tensorboard",
     }
     progress = training._progress
-    assert len(progress.shown) == 3
-    assert progress.shown[1].startswith("repe: epoch 1/2, step 2/3, loss ")
-    assert "tokens/s, epoch ends in 0:" in progress.shown[1]
-    assert ", training in 0:" in progress.shown[1]
+    assert len(progress.status_lines) == 3
+    assert progress.status_lines[1].startswith(
+        "repe: epoch 1/2, step 2/3, loss "
+    )
+    assert "tokens/s, epoch ends in 0:" in progress.status_lines[1]
+    assert ", training in 0:" in progress.status_lines[1]
     # A first step compiles, so its rate is not shown.
-    assert "tokens/s" not in progress.shown[0]
+    assert "tokens/s" not in progress.status_lines[0]
     # A stall is forgotten.
     training._recent.clear()
     training._recent.extend([2.0, 2.0, 900.0])
     assert training._seconds_per_step == 2.0
-    assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
+    assert progress.messages[0].startswith("repe: epoch 1/2, training loss ")
 
     # A file of the second step, and one of the epoch.
     steps = set()
@@ -242,7 +244,7 @@ def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
     first_row, last_row = training.folder.log()
     assert (first_row["step"], last_row["step"]) == (3, 4)
     assert last_row["train_tokens"] < first_row["train_tokens"]
-    assert training._progress.said[-1].startswith(
+    assert training._progress.messages[-1].startswith(
         "repe: epoch 2, training loss"
     )
     assert trainer("run", steps=4, epochs=1).finished

@@ -155,7 +155,8 @@ def test_a_selection_takes_runs_with_their_look(experiment, tmp_path_factory):
     selection = f'"{experiment}" = ["repe"]\n"{frozen_folder}" = ["repe"]\n'
     (folder / "selection.toml").write_text(selection)
     epochs = [run.settings.training.epochs for run in read_texts(folder)[0]]
-    assert sorted(epochs) == [4, 10]  # of one name, and not the same run
+    # Two runs of one name are not the same run.
+    assert sorted(epochs) == [4, 10]
     (folder / "selection.toml").write_text(f'"{frozen_folder}" = ["rep"]\n')
     with pytest.raises(
         ValueError, match="selection.toml, .* has the runs .*: rep\\."

@@ -300,7 +300,8 @@ def test_a_comparison_sets_both_losses_side_by_side(add, figures):
         "repe.equal.1", 2.0, {PREFIX: 5.0, "test_bleu": 6.0}, **equal_schedule
     )
     trial("repe.equal.2", 2.0, None, **equal_schedule)
-    trial("repe-not.equal.0", 9.0, {}, **equal_schedule)  # which did not search
+    # This run was trained and did not search.
+    trial("repe-not.equal.0", 9.0, {}, **equal_schedule)
     trial("baseline.text.0", 2.5, {PREFIX: 2.5, "test_bleu": 7.0}, **wide_model)
     folder = trial(
         "baseline.text.1", 2.5, {PREFIX: 3.5, "test_bleu": 9.0}, **wide_model
