@@ -190,6 +190,11 @@ def ratio(ours, theirs) -> float:
     return float(np.median(np.divide(ours, theirs)))
 
 
+def interval(differences, digits: int) -> str:
+    """Returns a mean and its 95 % interval, without signs of plus."""
+    return difference_and_p_value(differences, digits)[0].replace("+", "")
+
+
 def percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
@@ -553,6 +558,24 @@ FIRST_RIVALS = ("baseline-cut-tied-qk", "baseline-narrow-qk", "modern")
 METHODS = ("concat", "rotary", "untied", "add", "relative", "alibi", "none")
 
 
+def statistics_facts() -> Facts:
+    """Leads with their 95 % intervals."""
+    facts = {}
+    for pair in SMALL_TEXTS:
+        systems = by_model("statistics", pair)
+        causal = systems["concat-tokens"]
+        leads = [ahead(causal, systems[name])[0] for name in TIED.values()]
+        smallest = min(leads, key=np.mean)
+        facts[f"statistics.tied.{pair[:2]}"] = [interval(smallest, 3)]
+        for values in ("states", "tokens"):
+            loss, bleu = ahead(systems[f"rotary-{values}"], causal)
+            name = f"statistics.rotary.{values}.{pair[:2]}"
+            facts[name] = [interval(loss, 3)]
+            facts[f"{name}.bleu"] = [interval(bleu, 1)]
+            facts[f"{name}.seeds"] = [str(len(loss))]
+    return facts
+
+
 def values_gains(text: str) -> dict[str, list[float]]:
     """Returns what tokens as values gain, in loss and BLEU, by position method."""
     systems = by_model("positions", text)
@@ -583,13 +606,6 @@ def positions_facts() -> Facts:
     ]
     facts["positions.states.loss"] = [spread(loss, 3) for loss, _ in states]
     facts["positions.states.bleu"] = [spread(-bleu, 1) for _, bleu in states]
-    systems = by_model("statistics", "az_to_en")
-    loss, bleu = ahead(systems["rotary-states"], systems["concat-tokens"])
-    facts["positions.states.seeds"] = [
-        str(len(loss)),
-        difference_and_p_value(-loss, 3)[0],
-        difference_and_p_value(bleu, 1)[0],
-    ]
     for text, systems in (("az_to_en", az), ("gl_to_en", gl)):
         tied = by_model("contest_2", text)["cut-1"]
         leading = ahead(systems["concat-tokens"], tied)
@@ -746,6 +762,7 @@ def compute_facts() -> Facts:
         **contest_facts(),
         **dropout_facts(),
         **rules_facts(),
+        **statistics_facts(),
         **positions_facts(),
         **speed_facts(),
         **scale_facts(),
