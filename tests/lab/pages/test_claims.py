@@ -181,9 +181,7 @@ def test_causal_repe_leads_the_methods_that_are_named():
     for text in POSITIONS_TEXTS[:3]:
         behind_by_rule.append(methods_behind(text, wins))
         behind_in_loss.append(
-            methods_behind(
-                text, lambda leads: interval_is_above_zero(leads[0])
-            )
+            methods_behind(text, lambda leads: interval_is_above_zero(leads[0]))
         )
     eight = METHODS - {"add-tokens", "relative-tokens"}
     eight |= {"rival", "concat-8"}
