@@ -6,7 +6,7 @@
 #   make test              run the tests, without the long ones
 #   make test-all          run all tests
 #   make check             lint, format, types and the direction of imports
-#   make facts          renew the numbers of README and docs from the committed runs
+#   make facts             renew the numbers of README and docs from the committed runs
 #   make notebooks         execute the notebooks and keep their outputs
 #   make try-notebooks     execute the notebooks into build/notebooks
 #   make docs              build the documentation site, into build/site
@@ -73,14 +73,14 @@ check: $(VENV)/test
 facts: $(VENV)/train
 	$(VENV)/bin/python docs/facts.py
 
-# The times are kept, so that nothing is executed twice.
+# Copies keep the times of files, so that nothing is executed twice.
 notebooks: $(EXECUTED)
 	cp -p $^ notebooks
 
 try-notebooks: $(EXECUTED)
 
-# Python's own kernel, in which TensorFlow prints no notes. Times and versions, which differ
-# between machines, are not kept.
+# Python's own kernel, in which TensorFlow prints no notes. Times of execution and versions,
+# which differ between machines, are not kept.
 build/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)/docs $(shell find reprt reprt_lab -name '*.py')
 	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupyter nbconvert --log-level WARN \
 		--to notebook --execute --output-dir build/notebooks \

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -59,7 +60,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     if not rows:
         return ""
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(itertools.chain.from_iterable(rows))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -87,11 +88,15 @@ def make_once(
         file.write(checksum(path))
 
 
+def sha256_of(path: Path) -> str:
+    """Returns the sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def checksum(path: Path) -> bytes:
     """Returns the line that `sha256sum` writes of a file."""
-    with open(path, "rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return f"{sha256}  {path.name}\n".encode()
+    return f"{sha256_of(path)}  {path.name}\n".encode()
 
 
 def is_unfinished(path: Path) -> bool:
@@ -254,6 +259,7 @@ def _name_path_in_errors(path: Path):
         reason, name = error.strerror or "", os.fsdecode(error.filename or path)
         if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
             name = str(path)
-        if _is_cached(path):
+        # A file that is read meanwhile may stand elsewhere.
+        if _is_cached(path) and path.is_relative_to(name):
             reason += "; set REPRT_CACHE to a folder that can be written"
         raise OSError(error.errno, reason, name) from error

@@ -50,6 +50,7 @@ def byte_line(name: str, total: int):
     """Gives tqdm's status line of `total` bytes, which goes if the work fails."""
     meter = "{desc}: {percentage:3.0f}% of {total_fmt}B, {rate_fmt}, ETA {remaining}"
     look = {"bar_format": meter, "unit": "B", "unit_scale": True}
+    # With a delay tqdm shows nothing while it is made; from then on there is none.
     line = _line(desc=name, total=total, delay=1, **look)
     line.delay = 0
     try:

@@ -19,7 +19,7 @@ import click
 FAILED, INTERRUPTED, UNREAD, TERMINATED = 2, 130, 141, 143
 LOOKS_AHEAD = 3
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
-# Those that Keras has besides TensorFlow.
+# Keras has these backends besides TensorFlow.
 BACKENDS = "jax", "openvino", "torch"
 
 FOLDER = click.Path(path_type=Path, file_okay=False)

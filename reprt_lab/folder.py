@@ -16,6 +16,7 @@ from reprt import files
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
 from reprt.decoding.run_folder import read_config, read_vocabularies
+from reprt.training.checkpoint import newest_step
 from reprt.training.settings import TABLES, RunSettings
 from reprt_lab.provenance import provenance
 from reprt_lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
@@ -29,16 +30,18 @@ class RunFolder:
     |---|---|
     | `config.toml` | every setting, resolved |
     | `manifest.json` | text, vocabularies; of each start: versions, devices, commit |
-    | `source.vocab`, `target.vocab` | the vocabularies, one piece a line; of BPE |
-    | or `source.spm`, `target.spm` | models of sentencepiece |
+    | `source.vocab`, `target.vocab` | the vocabularies of WordPiece, a piece a line |
+    | `source.spm`, `target.spm` | those of BPE, models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
     | `steps.csv` | with `validate_every`, a row at each of these steps |
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch; with `best`, the best |
     | | one; with `average`, at the end, the mean of its last models |
     | `last.keras` | with `best`, the model after the last finished epoch |
-    | `models/` | those of earlier steps, as many as `average` says |
+    | `models/` | with `average`, the models that a mean may be of |
+    | `tensorboard/` | with `tensorboard`, the same numbers for TensorBoard |
     | `metrics.json` | the results, once the run has finished |
+    | `evaluation-*` | what `reprt evaluate` has measured |
 
     Where `writable` is False it is only read, by workers of a run whose chief writes
     it.
@@ -72,9 +75,6 @@ class RunFolder:
             target_vocabulary_sha256=text.target_tokenizer.digest(),
             origin=text.corpus.origin,
             official_text=text.corpus.official,
-            vocabulary_sentences=min(
-                len(text.corpus.train), settings.vocabulary.sentences
-            ),
             unknown=text.unknown,
             **_sizes(text),
             sentence_pairs={
@@ -233,11 +233,6 @@ class RunFolder:
     def _lock_path(self) -> Path:
         return self.path.with_name(f".{self.path.name}.lock")
 
-    @property
-    def _checkpoint_step(self) -> int:
-        paths = sorted(self.checkpoints.glob("step-*.npz"))
-        return int(paths[-1].stem.removeprefix("step-")) if paths else 0
-
     def record(self) -> Run:
         config = self.path / "config.toml"
         return Run(
@@ -248,7 +243,7 @@ class RunFolder:
             metrics=self.metrics(),
             # Only a training makes the file.
             lock=self._lock_path if self._lock_path.exists() else None,
-            checkpoint_step=self._checkpoint_step,
+            checkpoint_step=newest_step(self.checkpoints),
         )
 
     def save_model(self, model, name: str = "model.keras"):

@@ -15,6 +15,7 @@ from reprt.progress import Progress
 from reprt.training.workers import is_chief, several_workers
 from reprt_lab.pages import write_page
 from reprt_lab.pages.runs import PAGE_SETTINGS
+from reprt_lab.pages.tables import NONE
 from reprt_lab.plan import make_plan
 from reprt_lab.processes import in_own_process
 from reprt_lab.recipe import ON_SEVERAL_TEXTS, Recipe
@@ -126,5 +127,5 @@ def _say_results(progress: Progress, work: CorpusRuns):
     if rows:
         head = ["model", "prefix loss, validation", "BLEU, test"]
         digits = ("", ".3f", ".1f")
-        table = tabulate(rows, head, "plain", floatfmt=digits, missingval="–")
+        table = tabulate(rows, head, "plain", floatfmt=digits, missingval=NONE)
         progress.say(table)

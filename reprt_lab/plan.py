@@ -28,7 +28,9 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
         costs: dict[Any, Cost] = {}
         for run, folder in zip(part.runs, part.folders):
             training = run.training
-            batches = BatchPlan(text.train.lengths, **run.update).steps
+            batches = BatchPlan(
+                text.train.lengths, **run.batching_of_update
+            ).steps
             steps = training.steps or training.epochs * batches
             epochs = len(folder.log())
             steps_left = max(0, steps - epochs * batches)

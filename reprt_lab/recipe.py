@@ -171,8 +171,8 @@ class RecipeFile(OwnTables):
 class Recipe(RecipeFile):
     """A recipe's file, and what was set by hand.
 
-    Where a key is set more than once, the last of these counts: the recipe's table, the
-    model's, the trial's, and what was set by hand.
+    Where a key is set more than once, the last of these counts: the recipe's table,
+    that of `[small_text]`, the model's, the trial's, and what was set by hand.
     """
 
     name: str

@@ -117,7 +117,9 @@ class WrittenSettings(RunTables, Record):
         )
         departures = []
         for table, values in self.identity:
-            for name, value in values if isinstance(values, Settings) else ():
+            if not isinstance(values, Settings):
+                continue
+            for name, value in values:
                 key = f"{table}.{name}"
                 same = value in (None, getattr(defaults.get(table), name, None))
                 if same or key in NO_DEPARTURES:
@@ -164,8 +166,6 @@ class Manifest(Record):
     origin: str | None = None
     official_text: bool
     sentence_pairs: dict[str, int]
-    vocabulary_sentences: int | None = None
-    """How many sentences of each side the vocabularies were learnt on."""
     unknown: dict[str, dict[str, float]] | None = None
     """The share of unknown pieces by split and side."""
     tokens: dict[str, dict[str, float]] | None = None

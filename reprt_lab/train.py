@@ -25,12 +25,12 @@ from reprt_lab.work import CorpusRuns
 # How many translations of the test split are kept as examples.
 EXAMPLES = 5
 # There is a warning above this share of a side's pieces, or of the pairs.
-MUCH = 0.01
+WARNING_SHARE = 0.01
 
 
 def train_runs(
     work: CorpusRuns,
-    after_epoch: Callable[[], object] = lambda: None,
+    after_epoch: Callable[[], object],
 ) -> list[ArithmeticError]:
     """Trains runs side by side; returns why any of them did not finish.
 
@@ -73,11 +73,12 @@ def _say_what_is_lost(progress, text, vocabulary):
     """Says how the text became ids, and warns where much of it is lost."""
     source, target = len(text.source_tokenizer), len(text.target_tokenizer)
     sizes = f"Vocabularies: {source:,} and {target:,} pieces"
-    if min(source, target) < vocabulary.size:
+    learnt = not vocabulary.from_run
+    if learnt and min(source, target) < vocabulary.size:
         sizes += f", fewer than the {vocabulary.size:,} asked for"
     progress.say(sizes)
     if text.lost_words:
-        warning = "Warning: " if text.lost_words > MUCH else ""
+        warning = "Warning: " if text.lost_words > WARNING_SHARE else ""
         progress.say(
             f"{warning}{text.lost_words:.2%} of the target's words do not come back "
             "from ids, even in lower case: WordPiece folds case and drops marks such "
@@ -85,13 +86,13 @@ def _say_what_is_lost(progress, text, vocabulary):
         )
     for split, shares in text.unknown.items():
         cut = getattr(text, split).cut
-        if cut > MUCH:
+        if cut > WARNING_SHARE:
             progress.say(
                 f"Warning: {cut:.1%} of the {split} pairs are longer than 'max_tokens' "
                 "in [text]: they are cut, and lose their end"
             )
         for side, share in shares.items():
-            if share > MUCH:
+            if share > WARNING_SHARE:
                 progress.say(
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
                     "[UNK], characters or words that the model cannot tell apart."

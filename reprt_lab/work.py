@@ -79,7 +79,7 @@ def _own_text(settings: TextSettings) -> Corpus:
             dev,
             test,
             columns,
-            settings.held_out or 0.05,
+            settings.held_out or own.HELD_OUT,
             settings.quoting,
         )
     except FileNotFoundError as error:

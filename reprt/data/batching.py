@@ -144,11 +144,11 @@ class BatchPlan:
         return np.array(counts, int)
 
 
-def padded_batch(split, indices, room=None):
+def padded_batch(split, indices, bucket=None):
     """Returns sentences of these indices as `batches` does.
 
-    Each side is padded to its own longest or, with `room`, both to what that makes of
-    the length of the longest of all.
+    Each side is padded to its own longest. With `bucket`, a function of a length, both
+    are padded to what it returns for the longest of all.
     """
     source, inputs, labels = [], [], []
     for index in indices:
@@ -157,8 +157,8 @@ def padded_batch(split, indices, room=None):
         inputs.append(target[:-1])
         labels.append(target[1:])
     length = None
-    if room is not None:
-        length = room(max(map(len, source + inputs), default=0))
+    if bucket is not None:
+        length = bucket(max(map(len, source + inputs), default=0))
     sides = pad_rows(source, length), pad_rows(inputs, length)
     return sides, pad_rows(labels, length)
 

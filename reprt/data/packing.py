@@ -146,9 +146,11 @@ def first_fitting_shape(
     for shape in shapes:
         if all(_fits(lengths, shape, layout) for lengths in batch):
             return shape
+    sentences = max(len(lengths.source) for lengths in batch)
     raise ValueError(
         "Expected a batch that fits one of the shapes that were chosen for the whole "
-        f"text. Received: one with a sentence of {_longest(batch, layout)} tokens."
+        f"text. Received: one of {sentences} sentences, the longest of "
+        f"{_longest(batch, layout)} tokens."
     )
 
 

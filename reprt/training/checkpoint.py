@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reprt.files import checksum, whole_file
+from reprt.files import sha256_of, whole_file
 from reprt.models.registry import load_model
 from reprt.training.backend import seed_variables
 
@@ -99,7 +99,7 @@ def load_weights(model, place: str) -> dict[str, str]:
         raise ValueError(
             f"Expected {path} to be a model of this run's sizes. {error}"
         ) from error
-    return {"path": str(path), "sha256": checksum(path).decode().split()[0]}
+    return {"path": str(path), "sha256": sha256_of(path)}
 
 
 def _kind(values: Mapping[str, Any], name: str) -> str:
@@ -109,6 +109,14 @@ def _kind(values: Mapping[str, Any], name: str) -> str:
     dtype = str(values[name].dtype)
     dtype = "integers" if "int" in dtype else dtype
     return f"{tuple(values[name].shape)} of {dtype}"
+
+
+def newest_step(folder: Path) -> int:
+    """Returns the step of the newest checkpoint; 0 for none."""
+    checkpoints = _checkpoints(folder)
+    if not checkpoints:
+        return 0
+    return int(checkpoints[-1].stem.removeprefix("step-"))
 
 
 def _checkpoints(folder: Path) -> list[Path]:

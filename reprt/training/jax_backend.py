@@ -23,8 +23,8 @@ from reprt.training.backend import Backend, seed_variables
 from reprt.training.objective import Sums
 
 # The shapes of this many batches are compiled in advance. Others are rare.
-FEW_BATCHES = 200
-# Keras' name of the mesh's axis.
+WARM_UP_BATCHES = 200
+# Keras calls the mesh's axis so.
 DEVICES = "batch"
 # Two of glibc's `mallopt`.
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
@@ -111,7 +111,7 @@ class JaxBackend(Backend):
 
     def warm_up(self, split, plan):
         compiled = set()
-        for indices in itertools.islice(plan.batches(0), FEW_BATCHES):
+        for indices in itertools.islice(plan.batches(0), WARM_UP_BATCHES):
             shape, batch = self._pack(split, plan, 0, indices)
             if shape not in compiled:
                 compiled.add(shape)

@@ -409,7 +409,7 @@ class RunSettings(RunTables):
     objective: ObjectiveTable = TranslationSettings()
 
     @property
-    def update(self) -> dict[str, Any]:
+    def batching_of_update(self) -> dict[str, Any]:
         """What a `BatchPlan` takes for the sentences of one update."""
         size = self.batching.size * self.training.accumulate
         return {**dict(self.batching), "size": size}
@@ -498,7 +498,11 @@ class RunSettings(RunTables):
 
 
 # All tables but the model, which the preset decides.
-TABLES = tuple(RunSettings.model_fields)[3:]
+TABLES = tuple(
+    name
+    for name in RunSettings.model_fields
+    if name not in ("name", "preset", "model")
+)
 # The keys of [text] that name places, like the source.
 FILES = ("train", "dev", "test")
 # Settings of the training that may change when a run goes on.

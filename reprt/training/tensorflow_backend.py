@@ -133,7 +133,7 @@ class TensorFlowBackend(Backend):
             weights,
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
-        # Those of an id that a batch has several times, before they are squared.
+        # A batch's gradients of one id are added up before the optimizer squares them.
         return dense_gradients(self._optimizer, gradients), sums
 
     def _differentiate_parts(self, batch, counts):

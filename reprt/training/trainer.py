@@ -1,6 +1,7 @@
 """The training loop: teacher forcing, a log, exact resumption."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import statistics
@@ -134,7 +135,9 @@ class Trainer:
         self._progress = progress
         self._more_measures = more_measures
         training, seed = settings.training, settings.training.seed
-        self._plan = BatchPlan(text.train.lengths, seed=seed, **settings.update)
+        self._plan = BatchPlan(
+            text.train.lengths, seed=seed, **settings.batching_of_update
+        )
         self.validation = BatchPlan(
             text.dev.lengths, seed=seed, **dict(settings.batching)
         )
@@ -301,8 +304,9 @@ class Trainer:
         for variable, value in zip(self._variables.values(), values):
             variable.assign(value)
         self._backend.load()
-        # The first step includes the tracing.
-        timed = seconds[1:] or seconds
+        # The first step includes the tracing. Where only an epoch's end is left to do,
+        # there is no step.
+        timed = seconds[1:] or seconds or [0.0]
         self._calibrated = self._backend.mean_over_workers(
             statistics.mean(timed)
         )
@@ -559,11 +563,17 @@ class Trainer:
         if "train_seconds" in row:
             rate = row["train_tokens"] / max(row["train_seconds"], 1e-3)
             numbers["tokens_per_second"] = rate
-        path = str(self.folder.path / "tensorboard")
-        writer = tf.summary.create_file_writer(path)
-        with writer.as_default(step=self.state.step):
+        with self._tensorboard.as_default(step=self.state.step):
             for name, value in numbers.items():
                 tf.summary.scalar(name, value)
+        self._tensorboard.flush()
+
+    @functools.cached_property
+    def _tensorboard(self):
+        import tensorflow as tf
+
+        path = str(self.folder.path / "tensorboard")
+        return tf.summary.create_file_writer(path)
 
     @property
     def _of_epochs(self) -> str:

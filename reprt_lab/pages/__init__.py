@@ -5,6 +5,7 @@ places, and writes the page's pictures.
 """
 
 import importlib
+import itertools
 from pathlib import Path
 from typing import get_args
 
@@ -26,26 +27,21 @@ from reprt_lab.recipe import ON_SEVERAL_TEXTS, Page
 PAGES = get_args(Page)
 
 
-def write_page(
-    folder: Path,
-    name: str | None = None,
-    out: Path | None = None,
-) -> Path:
+def write_page(folder: Path, name: str | None = None) -> Path:
     """Writes a page on the runs in a folder and returns its path.
 
     A file `notes.md` in the folder becomes part of the page; a heading in its first
     line takes the place of the page's own.
 
     Args:
+        folder: what holds the runs; the page goes there.
         name: one of `PAGES`; by default what the folder's `page.toml` says, else the
             report, for trials their comparison, and for several texts the families.
-        out: where the files go; the same folder by default.
     """
-    out = out or folder
     texts = read_texts(folder)
     settings = page_settings(folder, texts, name)
     frozen = (folder / RUNS).exists() or (folder / SELECTION).exists()
-    if frozen and out == folder:
+    if frozen:
         page_name = page_settings(folder, texts).name
         if settings.name != page_name:
             raise ValueError(
@@ -60,7 +56,7 @@ def write_page(
             f"vocabularies. Those of {texts[0][0].name} and {texts[1][0].name} differ."
         )
     module = importlib.import_module(f"{__name__}.{settings.name}")
-    runs = [run for text in texts for run in text]
+    runs = list(itertools.chain.from_iterable(texts))
     text = plain(runs[0].text)
     official = runs[0].manifest.official_text
     unfinished = [run for run in runs if not run.finished]
@@ -71,15 +67,15 @@ def write_page(
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
         "unfinished": left_out("Not finished", unfinished),
-        **module.page_values(texts if takes_texts else runs, settings, out),
+        **module.page_values(texts if takes_texts else runs, settings, folder),
     }
-    text = notes(folder)
-    title, _, rest = text.partition("\n\n")
+    page_notes = notes(folder)
+    title, _, rest = page_notes.partition("\n\n")
     has_title = title.startswith("# ")
-    values["notes"] = rest if has_title else text
+    values["notes"] = rest if has_title else page_notes
     page = fill(str(settings.name), **values)
     if has_title:
         page = title + page[page.index("\n") :]
-    path = out / f"{settings.name}.md"
+    path = folder / f"{settings.name}.md"
     write_text(path, page + "\n")
     return path

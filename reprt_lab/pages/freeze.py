@@ -1,5 +1,6 @@
 """Live runs put into the few files of a frozen experiment, with their page."""
 
+import itertools
 from pathlib import Path
 
 import tomli_w
@@ -29,7 +30,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     out = out or whole.with_name(f"{whole.name}-frozen")
     texts = read_texts(folder)
     settings = page_settings(folder, texts)
-    runs = [run for text in texts for run in text]
+    runs = list(itertools.chain.from_iterable(texts))
     if out.exists() and any(out.iterdir()) and not (out / RUNS).exists():
         raise ValueError(
             f"Expected {out} to be empty or a frozen experiment. Received a folder "
@@ -37,7 +38,8 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         )
     finished = [_identity(run) for run in runs if run.metrics]
     lost_names = []
-    for run in read_records(out / RUNS) if (out / RUNS).exists() else []:
+    frozen_runs = read_records(out / RUNS) if (out / RUNS).exists() else []
+    for run in frozen_runs:
         if run.metrics and _identity(run) not in finished:
             lost_names.append(run.name)
     if lost_names:

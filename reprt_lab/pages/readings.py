@@ -23,7 +23,7 @@ from reprt_lab.pages.frame import (
     mean,
     seeds,
 )
-from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.pages.tables import NONE, markdown, plain
 from reprt_lab.records import Run
 
 LOSSES = ("train_loss", "val_loss")
@@ -136,8 +136,8 @@ def readings_of_both(
             continue
         largest = max(_largest_distance(baseline), _largest_distance(repe))
         row = {
-            "both models": ", ".join(sorted(shared)) or "–",
-            "RePE alone": ", ".join(sorted(alone)) or "–",
+            "both models": ", ".join(sorted(shared)) or NONE,
+            "RePE alone": ", ".join(sorted(alone)) or NONE,
             "m": str(m) if m == repe_m else f"{m}, RePE {repe_m}",
             "baseline": _point(baseline),
             "RePE": _point(repe),

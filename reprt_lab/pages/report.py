@@ -1,5 +1,6 @@
 """The report on a few runs: a page and a picture."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -172,7 +173,8 @@ def _draw_steps(runs, colours, path):
     panels = {
         "loss_per_token": "Loss, nats per token: validation, and training dashed"
     }
-    if any("val_bleu" in row for run in runs for row in run.steps):
+    rows = itertools.chain.from_iterable(run.steps for run in runs)
+    if any("val_bleu" in row for row in rows):
         panels["bleu"] = "BLEU, greedy, of their first sentences"
     size = (1 + 4 * len(panels), 4)
     figure, axes = pictures.new_figure(

@@ -47,8 +47,8 @@ def read_texts(folder: Path) -> list[list[Run]]:
     runs = _runs_in(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
+    looks = _read_page_settings(folder).models
     for other_folder, prefixes in selection.items():
-        looks = _read_page_settings(folder).models
         other_runs = _runs_in(folder / other_folder, looks)
         runs += select_runs(
             other_runs, prefixes, f"Of {path}, {folder / other_folder}"
@@ -81,8 +81,12 @@ def _runs_in(folder: Path, looks: Mapping[str, Look] = {}) -> list[Run]:
     runs = []
     for pattern in ("*/config.toml", "*/*/config.toml"):
         for path in sorted(folder.glob(pattern)):
-            if not is_unfinished(path.parent):
-                runs.append(RunFolder(path.parent).record())
+            if is_unfinished(path.parent):
+                continue
+            record = RunFolder(path.parent).record()
+            # A run that has not begun yet has nothing to show.
+            if record.manifest.starts:
+                runs.append(record)
     if (folder / RUNS).exists():
         runs += read_records(folder / RUNS)
     looks = {

@@ -190,7 +190,7 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert training._seconds_per_step == 2.0
     assert progress.messages[0].startswith("repe: epoch 1/2, training loss ")
 
-    # A file of the second step, and one of the epoch.
+    # What was written at the second step and after the epoch.
     steps = set()
     for file in (training.folder.path / "tensorboard").iterdir():
         events = file.read_bytes()

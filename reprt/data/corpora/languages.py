@@ -56,7 +56,9 @@ def column_names(path: Path) -> list[str]:
     """Returns the names of a table's columns, as its beginning has them."""
     ending = path.suffix.lower()
     if ending == ".parquet":
-        return load_pyarrow("pyarrow.parquet").read_schema(path).names
+        # A folder of files has one schema, too.
+        parquet = load_pyarrow("pyarrow.parquet")
+        return parquet.ParquetDataset(path).schema.names
     with open(path, "rb") as file:
         head = next(decode_lines(file, path), "")
     if ending == ".jsonl":

@@ -17,6 +17,9 @@ from reprt.data.corpora.tables import TABLES, Quoting, is_table, read_table
 from reprt.data.corpora.ted import find_pair
 from reprt.progress import byte_line
 
+# The share of the pairs that a split without a file gets.
+HELD_OUT = 0.05
+
 
 def load(
     pair: str,
@@ -24,7 +27,7 @@ def load(
     dev: Sequence[str] = (),
     test: Sequence[str] = (),
     columns: Sequence[str] = (),
-    held_out: float = 0.05,
+    held_out: float = HELD_OUT,
     quoting: Quoting | None = None,
 ) -> Corpus:
     """Reads a parallel text.

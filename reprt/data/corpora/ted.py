@@ -62,7 +62,7 @@ class Pair:
         return f"{source}.{split}", f"{self.target}.{split}"
 
 
-# Of sentences of the official text; `_fingerprint` makes them.
+# These are what `_fingerprint` makes of sentences of the official text.
 _AZ = (
     "6460d77b7a93ab36",
     "a635cdf5c6b9a69f",

@@ -22,10 +22,11 @@ from reprt.files import cache, read_toml, write_text
 from reprt.progress import byte_line
 
 PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
-# The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
-# A side with more words between spaces is left out with its pair.
+# A pair is dropped if a side has more words between spaces than this, the length that
+# fairseq gives Moses' clean-corpus-n.
 LONGEST = 250
-# So is a pair of which a side has this many times the words of the other.
+# So is a pair of which a side has more than this many times the words of the other, the
+# default ratio of clean-corpus-n.
 MOST_TIMES = 9
 # It changes whenever the archives give other files.
 RULES = 4

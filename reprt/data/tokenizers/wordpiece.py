@@ -56,6 +56,7 @@ class WordPiece(Tokenizer):
         self.start_id = START_ID
 
     def digest(self) -> str:
+        # Manifests have this one, which lacks the last line break of `to_bytes`.
         return hashlib.sha256("\n".join(self.vocabulary).encode()).hexdigest()
 
     @classmethod
