@@ -260,6 +260,8 @@ def _name_path_in_errors(path: Path):
         if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
             name = str(path)
         # A file that is read meanwhile may stand elsewhere.
-        if _is_cached(path) and path.is_relative_to(name):
+        named = Path(name).absolute()
+        of_cache = _is_cached(named) or path.absolute().is_relative_to(named)
+        if _is_cached(path) and of_cache:
             reason += "; set REPRT_CACHE to a folder that can be written"
         raise OSError(error.errno, reason, name) from error

@@ -81,10 +81,10 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
             weight = ops.cast(weight, h.dtype)[:, None]
             h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
             queue = ops.concatenate([queue, h_gradient])
-            total = ops.matmul(ops.transpose(weight * h), p)
-            kernel_gradient += ops.cast(total, "float32")
-            total = ops.matmul(ops.transpose(weight), p)[0]
-            bias_gradient += ops.cast(total, "float32")
+            products = ops.matmul(ops.transpose(weight * h), p)
+            kernel_gradient += ops.cast(products, "float32")
+            sums = ops.matmul(ops.transpose(weight), p)[0]
+            bias_gradient += ops.cast(sums, "float32")
 
         # p − q is never made: its products are two products' difference. The label's
         # sums over tokens stay in float32: in half precision a sum of many ones stands
@@ -94,15 +94,15 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
         states_gradient = queue[:tokens]
         states_gradient -= ops.cast(label_weights, columns.dtype) * columns
         label_states = label_weights * ops.cast(states, "float32")
-        sums = ops.segment_sum(label_states, labels, vocab_size)
-        kernel_gradient -= ops.transpose(sums)
+        label_sums = ops.segment_sum(label_states, labels, vocab_size)
+        kernel_gradient -= ops.transpose(label_sums)
         bias_gradient -= ops.segment_sum(
             label_weights[:, 0], labels, vocab_size
         )
         smoothed = (1 - smoothing) * loss + smoothing * uniform_loss
 
         def gradient(*upstream):
-            # PyTorch's backend gives the gradients of all results as one.
+            # JAX gives the gradients of all results as one tuple.
             if len(upstream) == 1:
                 upstream = upstream[0]
             scale = upstream[0]

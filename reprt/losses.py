@@ -13,7 +13,7 @@ from reprt.gradients import custom_gradient
 class MaskedCrossentropy(keras.losses.Loss):
     """Cross-entropy of logits, averaged over the tokens that are not padding.
 
-        loss = sum_{i: y_i ≠ 0} −log softmax(logits_i)[y_i] / #{i: y_i ≠ 0}
+        loss = sum_{i: y_i > 0} −log softmax(logits_i)[y_i] / #{i: y_i > 0}
 
     It is computed in float32 whatever the dtype of the logits, since half precision has
     no room for labels. A batch without any real token has loss 0. Under a
@@ -21,8 +21,8 @@ class MaskedCrossentropy(keras.losses.Loss):
     replicas; `reprt train` divides the total of `sum_and_count` by the tokens of the
     whole batch instead, so that its gradients do not depend on the number of replicas.
 
-    Masking: labels 0 are padding. Sample weights multiply the losses, and count in
-    the divisor.
+    Masking: labels of 0 and below are padding. Sample weights multiply the losses,
+    and count in the divisor.
 
     Args:
         reduction: of the values of all tokens. Defaults to the mean over the real

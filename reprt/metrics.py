@@ -16,7 +16,7 @@ class TokenAccuracy(keras.metrics.Metric):
     Correct and counted tokens are added up over batches and replicas and divided
     once. Without any real token the result is 0.
 
-    Masking: labels 0 are padding.
+    Masking: labels of 0 and below are padding.
 
     Args:
         name: name of the metric.

@@ -178,7 +178,7 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
                 words,
                 language=text.corpus.target_language,
                 words=words,
-                metrics=scores.BLEU,
+                metrics=scores.BLEU_ONLY,
             )
             values[f"{name}_bleu"] = _bleu(results).value
         return values
@@ -287,7 +287,7 @@ def _results_by_length(
                 words,
                 text.corpus.target_language,
                 words,
-                scores.BLEU,
+                scores.BLEU_ONLY,
             )
             row["bleu"] = _bleu(results).value
         rows.append(row)

@@ -13,6 +13,7 @@ from reprt.files import (
     file_lock,
     read_json,
     read_toml,
+    whole_folder,
     write_text,
 )
 from reprt_lab.folder import RunFolder
@@ -77,6 +78,19 @@ def test_a_user_without_a_home_is_told_what_to_set(
     with pytest.raises(TextUnavailable, match="stands for a home folder"):
         # TFDS keeps its texts in the home.
         find("ted", "gl_to_en")
+
+
+def test_only_errors_of_the_cache_advise_another_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(OSError, match="No such file") as failure:
+        with whole_folder(cache() / "text"):
+            open(tmp_path / "corpus.de")
+    assert "REPRT_CACHE" not in str(failure.value)
+    (tmp_path / "cache").rmdir()
+    (tmp_path / "cache").touch()
+    with pytest.raises(OSError, match="REPRT_CACHE"):
+        with whole_folder(cache() / "text"):
+            pass
 
 
 def test_a_name_of_a_file_that_is_not_utf8_is_refused(tmp_path):

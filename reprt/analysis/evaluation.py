@@ -78,14 +78,16 @@ def teacher_forced_loss(
     def sum_and_count(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
-    total, tokens, weighted_means, length = 0.0, 0, 0.0, None
+    total, tokens = 0.0, 0
+    weighted_means = 0.0
+    bucket = None
     if shapes_are_costly() and not model.padding_matters:
         max_length = min(model.longest_source, model.longest_target)
-        length = functools.partial(bucket_length, max_length=max_length)
+        bucket = functools.partial(bucket_length, max_length=max_length)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
     for batch in batches:
-        (source, target), labels = padded_batch(split, batch, length)
+        (source, target), labels = padded_batch(split, batch, bucket)
         loss, count = map(float, sum_and_count(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         weighted_means += len(labels) * loss / max(count, 1)

@@ -72,7 +72,7 @@ METRICS = (
         {},
     ),
 )
-BLEU = METRICS[:1]
+BLEU_ONLY = tuple(metric for metric in METRICS if metric.name == "BLEU")
 PAGE_METRICS = tuple(metric for metric in METRICS if metric.pages)
 
 
@@ -161,14 +161,14 @@ def scores(
 
     sacrebleu_tokenizer = tokenizer_of(language)
     spaces = sacrebleu_tokenizer == "13a" or language.lower().startswith("ko")
-    word_tokenizer = "none" if spaces else sacrebleu_tokenizer
+    corpus_tokenizer = "none" if spaces else sacrebleu_tokenizer
     words = tokenizer.words(references) if words is None else words
     # An unknown word is never right.
     words = [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
     plain = [tokenizer.detokenize(text) for text in translations]
     results = []
-    for form, hypotheses, reference_texts, tokens, lowercase in (
-        (CORPUS_TOKENS, translations, words, word_tokenizer, False),
+    for form, hypotheses, reference_texts, word_tokenizer, lowercase in (
+        (CORPUS_TOKENS, translations, words, corpus_tokenizer, False),
         (
             DETOKENISED,
             plain,
@@ -178,7 +178,7 @@ def scores(
         ),
     ):
         for metric in metrics:
-            scorer = metric.make(sacrebleu_metrics, tokens, lowercase)
+            scorer = metric.make(sacrebleu_metrics, word_tokenizer, lowercase)
             score = Score(
                 metric=metric.name,
                 form=form,

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
+from reprt.constants import check_choice
 from reprt.files import whole_file, write_text
 from reprt.layers.dtypes import indices
 
@@ -130,6 +131,7 @@ def draw(
     from matplotlib.figure import Figure
 
     kind = kind or maps.kinds[-1]
+    check_choice(maps.kinds, kind=kind)
     heads = getattr(maps, kind)[layer]
     queries, keys = maps.tokens(kind)
     # The inches of a token.

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.run_folder import read_config, read_vocabularies
 from reprt.fixed import Fixed
 from reprt.models.registry import load_model
+from reprt.progress import ProgressCallback, ignore_progress
 
 # The hypotheses of a batch.
 ROWS = 256
@@ -162,7 +163,7 @@ class Translator(Fixed):
     def search_all(
         self,
         source: Sequence[np.ndarray],
-        progress: Callable[[str], None] = lambda text: None,
+        progress: ProgressCallback = ignore_progress,
     ) -> list[list[Hypothesis]]:
         """Searches for translations of ids, those of like length together."""
         translations: list[list[Hypothesis]] = [[]] * len(source)

@@ -77,8 +77,8 @@ class PMHA(Layer):
 
     Raises:
         ValueError: for an input whose rank is not 3, a mask that is not boolean or not
-            of its rank, a key or value without its name, or a position made for another
-            number of heads.
+            of its rank, an `attention_mask` of packed keys, a key or value without its
+            name, a size below 1, or a position made for another number of heads.
 
     >>> import keras, reprt
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
@@ -95,8 +95,15 @@ class PMHA(Layer):
     """
 
     parts = ("position",)
-    # Functional models in files of version 0.1 call their attentions by place.
+    # Functional models in older files call their attentions by place, in this order.
     takes_keys_by_place = False
+    ORDER = (
+        "key",
+        "value",
+        "attention_mask",
+        "return_attention_scores",
+        "key_mask",
+    )
 
     def __init__(
         self,
@@ -117,19 +124,21 @@ class PMHA(Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
-        self.position = count_holder(position, Positional)
+        self.position = count_holder("position", position, Positional)
         self.dropout_layer = self._dropout(dropout)
 
     def __call__(self, query, *by_place, **arguments):
-        if by_place and not self.takes_keys_by_place:
+        symbolic = isinstance(query, keras.KerasTensor)
+        is_old_file = self.takes_keys_by_place and symbolic
+        if by_place and not is_old_file:
             raise ValueError(
                 f"{type(self).__name__} expects key and value by name, as in attention("
                 "query, key=key, value=value): keras.layers.MultiHeadAttention has them"
                 f" in the other order. Received: {len(by_place)} arguments by place "
                 "after the query."
             )
-        named = zip(("key", "value", "attention_mask"), by_place)
-        return super().__call__(query, **dict(named), **arguments)
+        named = dict(zip(self.ORDER, by_place))
+        return super().__call__(query, **named, **arguments)
 
     @classmethod
     def from_config(cls, config):
@@ -218,6 +227,11 @@ class PMHA(Layer):
         training=None,
     ):
         key_layout = layout_of(key_mask)
+        if attention_mask is not None and not isinstance(key_layout, Padded):
+            raise ValueError(
+                f"{type(self).__name__} expects `attention_mask` to be None where keys "
+                "are packed. Received: a mask."
+            )
         query_layout = query_layout or key_layout
         places = self._places(key, key_layout)
         groups = zip(
@@ -554,7 +568,7 @@ class PMHCA(PMHA):
         after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
 
     Raises:
-        ValueError: as in `PMHA`.
+        ValueError: for a position, or as in `PMHA`.
 
     >>> import keras, reprt
     >>> target, source = keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))
@@ -564,3 +578,11 @@ class PMHCA(PMHA):
 
     Reference: section 2.3 and appendix A.2, eq. 31 and 32 of the paper.
     """
+
+    def build(self, query_shape, key_shape, value_shape=None):
+        if self.position is not None:
+            raise ValueError(
+                "PMHCA expects `position` to be None, because places of two sequences "
+                f"do not compare. Received: a {type(self.position).__name__}."
+            )
+        super().build(query_shape, key_shape, value_shape)

@@ -47,15 +47,19 @@ class Layer(keras.layers.Layer):
             )
 
 
-def count_holder(layer, kind=keras.layers.Layer):
-    """Counts one more holder of a layer and returns it, a `kind` or None."""
-    if layer is not None:
-        if not isinstance(layer, kind):
-            raise ValueError(
-                f"Expected a {kind.__name__}, an object and no name, or None. Received:"
-                f" {layer!r}."
-            )
-        layer.holders = getattr(layer, "holders", 0) + 1
+def count_holder(name, layer, kind=keras.layers.Layer):
+    """Counts one more holder of a layer, a `kind` or None, and returns the layer.
+
+    `name` is that of the argument, for the error.
+    """
+    if layer is None:
+        return None
+    if not isinstance(layer, kind):
+        raise ValueError(
+            f"Expected `{name}` to be an object of the class {kind.__name__}, or None. "
+            f"Received: {layer!r}."
+        )
+    layer.holders = getattr(layer, "holders", 0) + 1
     return layer
 
 

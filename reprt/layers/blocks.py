@@ -59,7 +59,7 @@ class Block(Layer):
         self.attention_bias = attention_bias
         self.query_key_norm = query_key_norm
         self.activation = activation
-        self.position = count_holder(position, Positional)
+        self.position = count_holder("position", position, Positional)
         self.attention_dropout = self._dropout(
             self._rate("attention_output"), "attention_dropout"
         )
@@ -176,7 +176,7 @@ class BlockStack(Layer):
         super().__init__(**kwargs)
         check_sizes(num_blocks=num_blocks)
         self.num_blocks = num_blocks
-        self.position = count_holder(position, Positional)
+        self.position = count_holder("position", position, Positional)
         self.blocks = [
             self.block_class(
                 num_heads=num_heads,

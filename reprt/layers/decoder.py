@@ -67,7 +67,8 @@ class DecoderBlock(Block):
     Returns:
         Tensor `(batch, targets, width)`, and with `return_attention_scores` a tuple of
         the weights of self-attention `(batch, heads, targets, targets)` and, with a
-        memory, of cross attention `(batch, heads, targets, sources)`; None if packed.
+        memory, of cross attention `(batch, heads, targets, sources)`; each
+        of them None if packed.
 
     Raises:
         ValueError: for an unknown place of dropout or norms, an unknown activation, a
@@ -273,7 +274,7 @@ class Decoder(BlockStack):
         Tensor `(batch, targets, width)`, and with `return_attention_scores` for each
         block a tuple of the weights of self-attention `(batch, heads, targets,
         targets)` and, with a memory, of cross attention `(batch, heads, targets,
-        sources)`; None if packed.
+        sources)`; each of them None if packed.
 
     Raises:
         ValueError: for an unknown place of dropout or norms, an unknown activation, a

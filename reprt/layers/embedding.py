@@ -40,7 +40,8 @@ class TokenAndPositionEmbedding(Layer):
 
     Args:
         vocab_size: number of ids, padding (0) included.
-        embedding_dim: width m of the embedding, even.
+        embedding_dim: width m of the embedding; even if `positional` has sinusoids of
+            that width.
         positional: `AddPositional`, `ConcatPositional` or a layer like them, called on
             the tokens, `offset` and `mask`; None where what follows knows the order by
             itself, and states are tokens. One that acts within attention does nothing
@@ -48,10 +49,10 @@ class TokenAndPositionEmbedding(Layer):
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
-        token_dropout: rate of dropout on the tokens, by a mask of their own. The
-            states are made before it. Defaults to 0.
         embedding: a `keras.layers.Embedding` in which others look tokens up too.
             Defaults to one of its own.
+        token_dropout: rate of dropout on the tokens, by a mask of their own. The
+            states are made before it. Defaults to 0.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -64,8 +65,9 @@ class TokenAndPositionEmbedding(Layer):
         training: whether dropout is active.
 
     Returns:
-        The pair `(tokens, states)`, `(batch, length, m)` and `(batch, length, m)` or
-        `(batch, length, 2m)`; packed, `(1, packed, ...)`.
+        The pair `(tokens, states)`, `(batch, length, m)` and `(batch, length, width)`,
+        where the width is m, or m + dim with a `ConcatPositional`; packed, `(1, packed,
+        ...)`.
 
     Raises:
         ValueError: for an unknown scale, parts of another kind or size, or ids that are
@@ -105,8 +107,8 @@ class TokenAndPositionEmbedding(Layer):
         check_sizes(vocab_size=vocab_size, embedding_dim=embedding_dim)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
-        self.positional = count_holder(positional)
-        self.token_norm = count_holder(token_norm, EmbeddingNorm)
+        self.positional = count_holder("positional", positional)
+        self.token_norm = count_holder("token_norm", token_norm, EmbeddingNorm)
         self.scale = scale
         self.dropout = dropout
         self.token_dropout = token_dropout
@@ -117,7 +119,7 @@ class TokenAndPositionEmbedding(Layer):
             dtype=self.dtype_policy,
             name="embedding",
         )
-        count_holder(self.embedding, keras.layers.Embedding)
+        count_holder("embedding", self.embedding, keras.layers.Embedding)
         sizes = self.embedding.input_dim, self.embedding.output_dim
         if sizes != (vocab_size, embedding_dim):
             raise ValueError(
@@ -164,8 +166,10 @@ class TokenAndPositionEmbedding(Layer):
         if packs_first:
             # Padding is left out at once. A place is an offset to that among the
             # packed tokens.
-            if self.by_place:
-                self.positional.check_length(ids.shape[1])
+            length = ids.shape[1]
+            is_known = isinstance(offset, int) and length is not None
+            if self.by_place and is_known:
+                self.positional.check_length(offset + length)
             places = layout.take(places_from_mask(mask, offset))
             offset = places - indices(ops.shape(places)[1])
             ids, mask, statistics_mask = layout.take(ids), None, None

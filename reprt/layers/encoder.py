@@ -157,7 +157,8 @@ class Encoder(BlockStack):
 
     Returns:
         Tensor `(batch, length, width)`, and with `return_attention_scores` a tuple of
-        each block's weights `(batch, heads, length, length)`; None if packed.
+        each block's weights `(batch, heads, length, length)`; each of
+        them None if packed.
 
     Raises:
         ValueError: for an unknown place of dropout or norms, an unknown activation, or

@@ -1,4 +1,4 @@
-"""The only place where masks are made. Everywhere, True means "attend here"."""
+"""Masks of padding and of later tokens, and checks of ids; True is "attend here"."""
 
 import keras
 import numpy as np
@@ -34,7 +34,13 @@ def _has_values(x):
     # Keras traces on PyTorch's device "meta".
     if getattr(x, "is_meta", False):
         return False
-    return isinstance(x, np.ndarray) or hasattr(x, "numpy")
+    if isinstance(x, np.ndarray) or hasattr(x, "numpy"):
+        return True
+    if keras.backend.backend() != "jax":
+        return False
+    import jax
+
+    return isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)
 
 
 def ragged_ids():

@@ -31,6 +31,7 @@ class TranslationModel(keras.Model, abc.ABC):
     | attention maps | `attention_weights` |
     | cost | `multiply_adds` |
     | run folders | `config`, `count_params()`, `looks_ahead` |
+    | making, `fit`, export | `build()` without a shape, which makes all weights |
 
     A subclass names the settings' class in `config_class` and registers itself with
     Keras, package `"reprt"`.
@@ -239,7 +240,11 @@ class TranslationModel(keras.Model, abc.ABC):
         return self.compute_metrics(x, y, logits, sample_weight)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Prepares loss and metrics by ids, for a strategy averages the replicas'."""
+        """Builds loss and metrics on two ids.
+
+        Under a strategy Keras would build them on the mean of the replicas' batches,
+        whose shapes may differ.
+        """
         takes_ids = type(self).call is TranslationModel.call
         if takes_ids and type(self.loss) is MaskedCrossentropy:
             ids = ops.ones((1, 2), "int32")

@@ -204,6 +204,12 @@ class DecoderOnly(BlockModel):
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
+                if self.embedding.by_place:
+                    # Each side counts from 0, and a table has to cover either.
+                    for side_ids in (source_ids, target_ids):
+                        self.embedding.positional.check_length(
+                            side_ids.shape[1]
+                        )
                 sources = ops.shape(source_ids)[1]
                 in_source = indices(ops.shape(ids)[1]) < sources
                 offset = ops.where(in_source, 0, -_lengths(mask))

@@ -210,11 +210,14 @@ class DecoderOnlyConfig(TransformerSettings):
     """
 
     position: Position = "add"
-    """As in the other families."""
+    """How tokens learn where they stand: `"add"`, `"concat"`, `"rotary"`, `"relative"`,
+    `"alibi"`, `"untied"` or `"none"`."""
     embedding_norm: EmbeddingNormName = "none"
-    """As in the other families; a TokenNorm runs over source and target as one."""
+    """What the embeddings go through: `"token_norm"`, over source and target as one
+    sequence, `"rms"` or `"none"`."""
     value: Literal["tokens", "states"] = "states"
-    """As in the other families."""
+    """What attention weighs: `"tokens"`, the (normalised) embeddings, or `"states"`,
+    the key's own sequence."""
     target_positions: Literal["continue", "restart"] = "continue"
     """`"continue"` counts positions on from the source's last token, `"restart"` from 0
     with the target."""
@@ -254,8 +257,8 @@ class RecurrentConfig(Settings):
     """Width n of each direction's states, of the decoder's states and of the
     attention's scores."""
     attention: Literal["additive", "multiplicative"] = "additive"
-    """Its score: `"additive"` (Bahdanau et al. 2015) or `"multiplicative"` (Luong et
-    al. 2015, "general")."""
+    """The attention's score: `"additive"` (Bahdanau et al. 2015) or
+    `"multiplicative"` (Luong et al. 2015, "general")."""
     dropout: Share = 0.2
     """Rate of dropout between layers."""
     max_length: Size = 2048

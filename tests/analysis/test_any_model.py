@@ -170,6 +170,11 @@ def test_labels(inputs, labels, offset, sentence):
     assert check_labels(inputs, labels).offset == offset
 
 
+def test_the_share_is_that_of_labels_that_have_such_an_input():
+    check = check_labels([[5, 8, 6]], [[8, 6, 9]], ignored=())
+    assert check.shares == {1: 1.0, 0: 0.0, -1: 0.0}
+
+
 def test_wrong_labels_are_named():
     with pytest.raises(ValueError, match=r"one shape.*\(5, 9\) and \(5, 8\)"):
         check_labels(ROWS, ROWS[:, 1:])

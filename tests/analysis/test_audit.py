@@ -301,6 +301,11 @@ def model_of_nans():
             {"source_vocab_size": None},
             "`source_vocab_size`.*argument",
         ),
+        (
+            CustomModel,
+            {"precision": "bf16"},
+            "`precision` to be one of.*'bfloat16'",
+        ),
         (CustomModel, {"length": 2}, "at least 3 tokens.* Received: length=2"),
         (
             CustomModel,

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from reprt.data.corpora import own
 from reprt.data.corpora.find import find
-from reprt.data.corpora.languages import pair_of
+from reprt.data.corpora.languages import column_names, pair_of
 from reprt.data.corpora.tables import TABLES, read_table
 
 PAIRS = {f"satz {number} .": f"sentence {number} ." for number in range(200)}
@@ -47,6 +47,14 @@ def read(tmp_path):
         return [(row.source, row.target) for row in rows]
 
     return read
+
+
+def test_a_folder_of_parquet_files_is_a_table(tmp_path):
+    folder = tmp_path / "pairs.parquet"
+    folder.mkdir()
+    write(folder, ".parquet")
+    assert column_names(folder) == ["en", "de"]
+    assert len(list(read_table(folder, COLUMNS))) == len(PAIRS)
 
 
 @pytest.mark.parametrize("ending", ["", *TABLES])

@@ -145,6 +145,11 @@ def pictures(monkeypatch):
     return figures
 
 
+def test_a_kind_that_a_model_lacks_is_named(tmp_path):
+    with pytest.raises(ValueError, match="kind.*Received.*'crosss'"):
+        draw(make(), tmp_path / "maps.png", "crosss")
+
+
 @pytest.mark.parametrize("choice", [{}, {"kind": "encoder", "layer": 0}])
 def test_the_picture_has_the_heads_of_one_layer(tmp_path, pictures, choice):
     maps = make()

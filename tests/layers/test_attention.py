@@ -6,6 +6,7 @@ import pytest
 from formula import array_by_formula, set_weights_by_formula
 from test_harness import call_layer
 
+from reprt.data import pack
 from reprt.layers import (
     PMHA,
     PMHCA,
@@ -14,6 +15,7 @@ from reprt.layers import (
     DecoderBlock,
     Encoder,
     EncoderBlock,
+    RotaryPositional,
     padding_mask,
 )
 from reprt.layers.dropout import Dropout
@@ -204,6 +206,8 @@ def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
     keywords = node["kwargs"]
     node["args"] = (*node["args"], keywords.pop("key"), keywords.pop("value"))
     loaded_model = keras.Model.from_config(config)
+    with pytest.raises(ValueError, match="by name"):
+        kind.from_config(layer.get_config())(*inputs)
     loaded_model.set_weights(layer.get_weights())
     np.testing.assert_allclose(loaded_model(list(inputs)), expected, atol=1e-6)
 
@@ -239,7 +243,13 @@ def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
         ),
         (
             lambda: PMHA(2, 3, position="rotary"),
-            "Positional.*Received: 'rotary'",
+            "`position`.*Positional.*Received: 'rotary'",
+        ),
+        (
+            lambda: attend(
+                PMHCA(2, 4, position=RotaryPositional()), CROSS_INPUTS
+            ),
+            "`position` to be None.*Received: a RotaryPositional",
         ),
         (
             lambda: PMHA(0, 3),
@@ -259,3 +269,16 @@ def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_packed_keys_take_no_mask_of_pairs():
+    ids = np.ones((1, 6), int)
+    (_, _, packing, _), _ = pack((ids, ids), ids)
+    packed = np.ones((1, 64, 8), "float32")
+    with pytest.raises(ValueError, match="`attention_mask` to be None"):
+        PMHA(2, 4)(
+            packed,
+            key=packed,
+            key_mask=packing.layout(2),
+            attention_mask=np.ones((1, 6, 6), bool),
+        )

@@ -78,6 +78,13 @@ def test_equals_the_equations_of_each_pair_alone(build, positions):
         )
 
 
+def test_each_side_is_as_long_as_the_table_where_it_counts_from_0(build):
+    model = build(target_positions="restart", max_length=5)
+    with pytest.raises(ValueError, match="6"):
+        model((SOURCE, TARGET))
+    assert model((SOURCE[:, :5], TARGET)).shape[:2] == TARGET.shape
+
+
 def test_attention_is_causal_over_both_sides(build):
     weights = np.asarray(
         build(blocks=2).attention_weights(SOURCE, TARGET)["sequence"]

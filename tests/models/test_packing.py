@@ -334,8 +334,17 @@ from formula import set_weights_by_formula
 from test_packing import *
 from tiny import TINY
 from reprt import models
+from reprt.layers import TokenAndPositionEmbedding
 
 assert keras.backend.backend() == "jax"
+embedding = TokenAndPositionEmbedding(vocab_size=5, embedding_dim=4, positional=None)
+for wrong_ids in (np.array([[9]]), np.array([[1.0]])):
+    try:
+        embedding(keras.ops.convert_to_tensor(wrong_ids))
+    except ValueError as error:
+        assert "ids" in str(error)
+    else:
+        raise AssertionError(f"{wrong_ids} are no ids of the vocabulary.")
 results = {}
 for variant, (name, overrides) in JAX_VARIANTS.items():
     sizes = {**TINY, "value_dim": 3, "dropout": 0.0}

@@ -276,6 +276,15 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_a_run_goes_on_where_only_the_end_of_an_epoch_is_left(trainer):
+    training = trainer("run")
+    training.state.step_in_epoch = training.steps_per_epoch
+    training.calibrate()
+    training.train_epoch()
+    assert training.state.epoch == 1
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_sums_are_read_once_an_epoch_where_steps_take_no_time(
     trainer, monkeypatch
 ):

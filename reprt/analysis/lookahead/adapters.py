@@ -183,20 +183,21 @@ def _keras(keras, model, call) -> Subject:
     if not all(device.startswith("cpu") for device in devices):
         # Of a GPU's products of float32, by default.
         precisions.add("tensorfloat32")
+    # A language model has a target only.
+    source_length, target_length = [None, None, *lengths][-2:]
     return Subject(
-        model.name,
-        run,
-        pair,
-        mode,
-        getattr(model, "source_vocab_size", None),
-        getattr(model, "target_vocab_size", None),
-        # The target's is the last.
-        tuple([None, None, *lengths][-2:]),
-        (
+        name=model.name,
+        call=run,
+        pair=pair,
+        mode=mode,
+        source_vocab_size=getattr(model, "source_vocab_size", None),
+        target_vocab_size=getattr(model, "target_vocab_size", None),
+        lengths=(source_length, target_length),
+        longest=(
             getattr(model, "longest_source", math.inf),
             getattr(model, "longest_target", math.inf),
         ),
-        frozenset(precisions),
+        precisions=frozenset(precisions),
     )
 
 

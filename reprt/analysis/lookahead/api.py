@@ -16,7 +16,7 @@ from reprt.analysis.lookahead.methods import (
     examine,
 )
 from reprt.analysis.lookahead.report import Audit
-from reprt.constants import RESERVED
+from reprt.constants import RESERVED, check_choice
 
 # Other packages' vocabularies reserve as many ids.
 RESERVED_IDS = len(RESERVED)
@@ -126,6 +126,8 @@ def audit(
             "Give it as an argument: the number of source ids, padding included. For a "
             "language model give `vocab_size`."
         )
+    if precision is not None:
+        check_choice(("float64", "float32", *ROUNDING), precision=precision)
     sources, targets = _lengths(subject, length)
     # Any vocabulary has an id 1.
     ones = np.ones((1, sources), "int32"), np.ones((1, targets), "int32")

@@ -49,7 +49,9 @@ class LabelCheck:
 def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
     """Finds out whether a position's label is among the tokens that it is given.
 
-        share(d) = part of all labels t that are input token t + d, for d = 1, 0, -1
+        share(d) = part of the labels t that are input token t + d, for d = 1, 0, -1
+
+    A share is that of the labels that count and have such an input, which counts, too.
 
     The labels of a language model, and of a decoder, are its inputs one step on: d = 1.
     Inputs that are not shifted against their labels, d = 0, are the commonest leak of
@@ -85,17 +87,16 @@ def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
             f"Expected labels other than {ignored}. Received none."
         )
     shares = {}
+    length = inputs.shape[1]
     for offset in (1, 0, -1):
-        # Labels at the ends have no such input: none may come round.
-        shifted = np.full_like(inputs, ignored[0])
-        if offset > 0:
-            shifted[:, :-offset] = inputs[:, offset:]
-        else:
-            shifted[:, -offset:] = inputs[:, : inputs.shape[1] + offset]
-        comparable = is_counted & ~np.isin(shifted, ignored)
-        equal = (shifted == labels)[comparable]
+        # The labels whose input lies within the row.
+        first = max(-offset, 0)
+        last = length - max(offset, 0)
+        tokens = inputs[:, first + offset : last + offset]
+        counted = is_counted[:, first:last] & ~np.isin(tokens, ignored)
+        equal = (tokens == labels[:, first:last])[counted]
         shares[offset] = float(equal.mean()) if equal.size else 0.0
     best = max(shares, key=lambda offset: shares[offset])
-    rivals = sorted(shares.values())[-2]
-    is_clear = shares[best] >= 0.95 and rivals < shares[best]
+    second_share = sorted(shares.values())[-2]
+    is_clear = shares[best] >= 0.95 and second_share < shares[best]
     return LabelCheck(shares, best if is_clear else None)

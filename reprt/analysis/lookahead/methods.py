@@ -167,7 +167,11 @@ class Scale:
 
 
 def _coarsest(tolerances, precisions, default):
-    return max(tolerances.get(name, default) for name in precisions | {""})
+    """The largest tolerance of the precisions; `default` is that of all others."""
+    largest = default
+    for name in precisions:
+        largest = max(largest, tolerances.get(name, default))
+    return largest
 
 
 def _neighbours(logits, sentences, scale, source, targets, before):

@@ -103,10 +103,12 @@ class Audit(Findings):
     def __str__(self):
         """The verdict, and what each method found."""
         if self.looks_ahead:
-            where = " and ".join(self.leaking_modes)
+            where = ""
+            if self.training is not None:
+                where = f", in {' and '.join(self.leaking_modes)}"
             verdict = (
                 "looks ahead: outputs depend on target tokens after their own position"
-                f"{f', in {where}' if self.training else ''}.\n"
+                f"{where}.\n"
                 "Its teacher-forced loss is not what search will see."
             )
         else:
