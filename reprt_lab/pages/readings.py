@@ -139,6 +139,7 @@ def readings_of_both(
             "both models": ", ".join(sorted(shared)) or NONE,
             "RePE alone": ", ".join(sorted(alone)) or NONE,
             "m": str(m) if m == repe_m else f"{m}, RePE {repe_m}",
+            "seeds": str(min(len(baseline.table), len(repe.table))),
             "baseline": _point(baseline),
             "RePE": _point(repe),
             "largest distance": f"{largest:.3f}",
