@@ -95,6 +95,10 @@ def rate(group: Group) -> str:
     return group.table["rate"].iloc[0]
 
 
+def dropout(group: Group) -> str:
+    return str(group.run.settings.model.dropout)
+
+
 def departures(group: Group) -> str:
     return ", ".join(group.run.departures) or NONE
 
