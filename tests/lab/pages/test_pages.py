@@ -54,7 +54,7 @@ def test_a_page_can_be_written_before_any_epoch_has_ended(add, figures, name):
 
 def test_a_run_that_has_not_begun_is_not_on_the_page(add):
     add("baseline.text.0", starts=0)
-    assert "baseline" not in page(add("repe.text.0"), "comparison")
+    assert "baseline.text.0" not in page(add("repe.text.0"), "report")
 
 
 def test_official_results_stand_beside_the_papers_with_the_difference(
