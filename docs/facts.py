@@ -565,11 +565,11 @@ def statistics_facts() -> Facts:
     az, gl = (by_model("statistics", pair) for pair in SMALL_TEXTS)
     facts = {}
     for name, systems in (("az", az), ("gl", gl)):
-        leads = []
+        tied_leads = []
         # On gl_to_en the one named cut-2 has the dropout that was chosen there.
         for tied in TIED.values():
-            leads.append(ahead(systems["concat-tokens"], systems[tied])[0])
-        smallest = min(leads, key=np.mean)
+            tied_leads.append(ahead(systems["concat-tokens"], systems[tied])[0])
+        smallest = min(tied_leads, key=np.mean)
         facts[f"statistics.tied.{name}"] = [interval(smallest, 3)]
     loss, bleu = ahead(az["rotary-states"], az["concat-tokens"])
     facts["statistics.rotary.states.az"] = [interval(loss, 3)]
