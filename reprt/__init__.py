@@ -12,7 +12,14 @@ from reprt.imports import Followers, import_lazily, request_silence
 
 __version__ = "0.1.0"
 
-_REGISTERED = ("layers", "losses", "metrics", "models", "schedules")
+_REGISTERED = (
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "optimizers",
+    "schedules",
+)
 _HOMES = {
     name: f"reprt.{name}"
     for name in ("analysis", "data", "decoding", *_REGISTERED)

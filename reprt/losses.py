@@ -18,8 +18,8 @@ class MaskedCrossentropy(keras.losses.Loss):
     It is computed in float32 whatever the dtype of the logits, since half precision has
     no room for labels. A batch without any real token has loss 0. Under a
     `tf.distribute` strategy Keras takes this mean on each replica and averages the
-    replicas; `reprt train` divides the total of `sum_and_count` by the tokens of the
-    whole batch instead, so that its gradients do not depend on the number of replicas.
+    replicas; `reprt train` divides the whole batch's total loss by its tokens instead,
+    so that its gradients do not depend on the number of replicas.
 
     Masking: labels of 0 and below are padding. Sample weights multiply the losses,
     and count in the divisor.
@@ -36,7 +36,8 @@ class MaskedCrossentropy(keras.losses.Loss):
             `(batch,)` or `(batch, 1)`. `reprt.data.pack` packs them beside labels.
 
     Returns:
-        Scalar, nats per token.
+        Scalar, nats per token; with `reduction=None` the losses of all tokens,
+        `(batch, length)`.
 
     Raises:
         ValueError: for shapes of labels and logits that do not match.

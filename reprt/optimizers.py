@@ -35,6 +35,7 @@ def _rate_of(schedule, steps):
     return WarmupSchedule(constants.pop("dim"), **constants)
 
 
+@keras.saving.register_keras_serializable(package="reprt")
 class OccurrenceSquaringAdam(keras.optimizers.Adam):
     """Keras' own Adam, with the sparse gradients of embeddings as TensorFlow has them.
 

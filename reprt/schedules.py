@@ -55,7 +55,11 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return factor * ops.minimum(decay, step * self.warmup_steps**-1.5)
 
     def get_config(self):
-        return dict(vars(self))
+        return {
+            "embedding_dim": self.embedding_dim,
+            "warmup_steps": self.warmup_steps,
+            "peak": self.peak,
+        }
 
 
 def cosine(steps, warmup_steps=2000, peak=6e-4, floor=6e-5):

@@ -32,8 +32,8 @@ class Loss:
     Attributes:
         total: the sum over all real tokens.
         tokens: their number.
-        mean_of_batches: the mean over batches of each batch's token mean, as Keras
-            and the paper report it.
+        mean_of_batches: the mean of the batches' token means, each weighted by its
+            sentences, as Keras and the paper report it.
     """
 
     total: float
@@ -113,6 +113,9 @@ def prefix_loss(
             depends on the batches.
         batch_size: the most sentences of a batch.
         progress: called with how far the work is.
+
+    Raises:
+        ValueError: for a target that is longer than the model takes.
     """
     losses, counts = _sentence_losses(model, split, batch_size, progress)
     if batches is None:
@@ -186,6 +189,11 @@ def _sentence_losses(model, split, batch_size, progress):
         [len(row) for row in side], batch_size, equal
     ):
         (source, inputs), labels = padded_batch(split, batch)
+        if inputs.shape[1] > max_length:
+            raise ValueError(
+                f"Expected targets of at most {max_length} tokens, as the model takes. "
+                f"Received one of {inputs.shape[1]}."
+            )
         if costly and not equal:
             source = pad_to_bucket(source, model.longest_source)
         prefixes, capacity = start(source), room

@@ -80,9 +80,9 @@ class BeamSearch(Fixed):
         log P(Y | X) / ((5 + |Y|) / 6)^length_penalty
 
     with |Y| counting the end. A model that cannot look ahead decodes with a cache, and
-    each step costs one token. In RePE as published each new token changes the mean and
-    variance of the target, and with them every earlier position. Its steps decode the
-    whole prefix again.
+    each step costs one token, unless it is decoder-only with a norm over the prefix. In
+    RePE as published each new token changes the mean and variance of the target, and
+    with them every earlier position. Its steps decode the whole prefix again.
 
     Results do not depend on the rest of the batch or on padding, with one exception.
     A model with `padding_in_statistics=True` sees padding: give it sources of one

@@ -22,8 +22,9 @@ def sample(
 ) -> list[str]:
     """Completes sentences from their beginnings.
 
-    The next token is drawn from softmax(logits / temperature), among the `top_k`
-    likeliest ones. Each call takes a second or more to begin: give it many prompts.
+    The next token is drawn from softmax(logits / temperature) without padding, the
+    unknown word and the start, among the `top_k` likeliest of the others. Each call
+    takes a second or more to begin: give it many prompts.
 
     Args:
         model: a language model, a `DecoderOnly` trained on one side of a text.
@@ -76,6 +77,7 @@ def sample(
     no_source = np.zeros((len(ids), 0), "int32")
     memory = model.encode(no_source, training=False)
     prefixes = model.start(memory, 1, capacity)
+    has_ended = np.zeros(len(ids), bool)
     for position in range(capacity - 1):
         place = ops.convert_to_tensor(position, "int32")
         logits, prefixes = step(ids[:, position], place, prefixes)
@@ -90,6 +92,9 @@ def sample(
         # A prompt is not drawn.
         is_after_prompt = position + 1 >= lengths
         ids[is_after_prompt, position + 1] = sampled_ids[is_after_prompt]
+        has_ended |= is_after_prompt & (sampled_ids == tokenizer.end_id)
+        if has_ended.all():
+            break
     # A prompt may be longer than `max_tokens`, and other sentences are not.
     ends = np.maximum(lengths, max_tokens)
     sentences = [row[:end] for row, end in zip(ids, ends)]

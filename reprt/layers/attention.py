@@ -78,7 +78,8 @@ class PMHA(Layer):
     Raises:
         ValueError: for an input whose rank is not 3, a mask that is not boolean or not
             of its rank, an `attention_mask` of packed keys, a key or value without its
-            name, a size below 1, or a position made for another number of heads.
+            name, a size below 1, or a position made for another number of heads. In a
+            graph a mask's dtype is not checked: there, what is not 0 means True.
 
     >>> import keras, reprt
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
@@ -95,15 +96,6 @@ class PMHA(Layer):
     """
 
     parts = ("position",)
-    # Functional models in older files call their attentions by place, in this order.
-    takes_keys_by_place = False
-    ORDER = (
-        "key",
-        "value",
-        "attention_mask",
-        "return_attention_scores",
-        "key_mask",
-    )
 
     def __init__(
         self,
@@ -125,26 +117,19 @@ class PMHA(Layer):
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
         self.position = count_holder("position", position, Positional)
+        if position is not None:
+            self._check_position()
         self.dropout_layer = self._dropout(dropout)
 
     def __call__(self, query, *by_place, **arguments):
-        symbolic = isinstance(query, keras.KerasTensor)
-        is_old_file = self.takes_keys_by_place and symbolic
-        if by_place and not is_old_file:
+        if by_place:
             raise ValueError(
                 f"{type(self).__name__} expects key and value by name, as in attention("
                 "query, key=key, value=value): keras.layers.MultiHeadAttention has them"
                 f" in the other order. Received: {len(by_place)} arguments by place "
                 "after the query."
             )
-        named = dict(zip(self.ORDER, by_place))
-        return super().__call__(query, **named, **arguments)
-
-    @classmethod
-    def from_config(cls, config):
-        layer = super().from_config(config)
-        layer.takes_keys_by_place = True
-        return layer
+        return super().__call__(query, **arguments)
 
     def get_config(self):
         return {
@@ -173,15 +158,15 @@ class PMHA(Layer):
         width = query_shape[-1:]
         self.output_dense = self._dense("abcd,cde->abe", "e", width, "output")
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
-        if self.position is not None:
-            self._build_position(query_shape)
+        if self.position is not None and not self.position.built:
+            self.position.build(query_shape)
         if self.query_key_norm:
             # It keeps the variance of eq. 12's scores. Henry et al. start at
             # log2(L² − L), whose L, a length of the text, a layer does not know.
             root = keras.initializers.Constant(self.key_dim**0.5)
             self.scale = self.add_weight((), root, name="scale", autocast=False)
 
-    def _build_position(self, query_shape):
+    def _check_position(self):
         kind = type(self.position).__name__
         heads = getattr(self.position, "num_heads", self.num_heads)
         if heads != self.num_heads:
@@ -195,8 +180,6 @@ class PMHA(Layer):
                 "which acts on tokens, as the `positional` of a "
                 "TokenAndPositionEmbedding."
             )
-        if not self.position.built:
-            self.position.build(query_shape)
 
     def _to_heads(self, name, input_shape, width):
         """The projection of an input to all heads."""
@@ -485,8 +468,8 @@ class PMMHA(PMHA):
     carries statistics of the whole sequence, as `TokenNorm(statistics="sequence")`
     makes, still lets position t depend on later tokens.
 
-    Masking: as in `PMHA`, by `attention_mask`, `key_mask` or a mask that Keras attached
-    to the key, and by M.
+    Masking: by `attention_mask`, `key_mask` or a mask that Keras attached to the key,
+    and by M.
 
     Args:
         num_heads: heads p.
@@ -513,7 +496,10 @@ class PMMHA(PMHA):
         after softmax and dropout, `(batch, heads, length, length)`; None if packed.
 
     Raises:
-        ValueError: as in `PMHA`.
+        ValueError: for an input whose rank is not 3, a mask that is not boolean or not
+            of its rank, an `attention_mask` of packed keys, a key or value without its
+            name, a size below 1, or a position made for another number of heads. In a
+            graph a mask's dtype is not checked: there, what is not 0 means True.
 
     >>> import keras, reprt
     >>> x = keras.ops.ones((1, 3, 16))
@@ -538,8 +524,7 @@ class PMHCA(PMHA):
     RePE: query = decoder states, key = encoder output, both of width 2m, and value =
     TokenNorm of the *source embedding*, of width m. The baseline: value = key.
 
-    Masking: as in `PMHA`, by `attention_mask`, `key_mask` or a mask that Keras attached
-    to the key.
+    Masking: by `attention_mask`, `key_mask` or a mask that Keras attached to the key.
 
     Args:
         num_heads: heads p.
@@ -568,7 +553,10 @@ class PMHCA(PMHA):
         after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
 
     Raises:
-        ValueError: for a position, or as in `PMHA`.
+        ValueError: for a position, an input whose rank is not 3, a mask that is not
+            boolean or not of its rank, an `attention_mask` of packed keys, a key or
+            value without its name, or a size below 1. In a graph a mask's dtype is not
+            checked: there, what is not 0 means True.
 
     >>> import keras, reprt
     >>> target, source = keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))
@@ -579,10 +567,8 @@ class PMHCA(PMHA):
     Reference: section 2.3 and appendix A.2, eq. 31 and 32 of the paper.
     """
 
-    def build(self, query_shape, key_shape, value_shape=None):
-        if self.position is not None:
-            raise ValueError(
-                "PMHCA expects `position` to be None, because places of two sequences "
-                f"do not compare. Received: a {type(self.position).__name__}."
-            )
-        super().build(query_shape, key_shape, value_shape)
+    def _check_position(self):
+        raise ValueError(
+            "PMHCA expects `position` to be None, because places of two sequences do "
+            f"not compare. Received: a {type(self.position).__name__}."
+        )

@@ -4,7 +4,11 @@ import keras
 
 from reprt.constants import check_choice, check_sizes
 from reprt.layers.base import Layer, count_holder, serialize
-from reprt.layers.feed_forward import FeedForward, activation_config
+from reprt.layers.feed_forward import (
+    FeedForward,
+    activation_config,
+    activation_function,
+)
 from reprt.layers.positions.base import Positional
 
 DROPOUT_PLACES = (
@@ -44,7 +48,19 @@ class Block(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_sizes(
+            num_heads=num_heads,
+            key_dim=key_dim,
+            feed_forward_dim=feed_forward_dim,
+            value_dim=value_dim,
+        )
         check_choice(NORM_PLACES, norm_place=norm_place)
+        activation_function(activation)
+        if isinstance(dropout_places, str):
+            raise ValueError(
+                "Expected `dropout_places` to be a list of places. Received: "
+                f"dropout_places={dropout_places!r}."
+            )
         for place in dropout_places:
             check_choice(DROPOUT_PLACES, dropout_places=place)
         self.num_heads = num_heads

@@ -19,9 +19,8 @@ class DecoderBlock(Block):
         Y_D = LN(FFN(Y_C) + Y_C)
 
     LN is `keras.layers.LayerNormalization` over the features. With
-    `norm_place="before"` it stands before each sublayer instead, as in `EncoderBlock`.
-    A block that is built on states only, without a memory, has no cross attention: Y_C
-    is Y_M.
+    `norm_place="before"` it stands before each sublayer instead. A block that is
+    built on states only, without a memory, has no cross attention: Y_C is Y_M.
 
     Masking: by `padding_mask` and `memory_padding_mask`, or by masks that Keras
     attached to states and memory; the self-attention is always causal as well.
@@ -72,7 +71,9 @@ class DecoderBlock(Block):
 
     Raises:
         ValueError: for an unknown place of dropout or norms, an unknown activation, a
-            memory where there is no cross attention, or what `PMHA` refuses.
+            size below 1, a memory where there is no cross attention, an input whose
+            rank is not 3, a mask that is not boolean, or a position that does not act
+            within attention or has other heads.
 
     >>> import keras, reprt
     >>> block = reprt.layers.DecoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
@@ -278,7 +279,9 @@ class Decoder(BlockStack):
 
     Raises:
         ValueError: for an unknown place of dropout or norms, an unknown activation, a
-            memory where there is no cross attention, or what `PMHA` refuses.
+            size below 1, a memory where there is no cross attention, an input whose
+            rank is not 3, a mask that is not boolean, or a position that does not act
+            within attention or has other heads.
 
     >>> import keras, reprt
     >>> decoder = reprt.layers.Decoder(

@@ -61,7 +61,8 @@ class TokenAndPositionEmbedding(Layer):
             count in the norm's statistics; None for the real ones.
         layout: a `reprt.layers.layout.Packed`, for packed results; None, or a padding
             mask, for padded ones.
-        offset: place of the first of the tokens, a scalar or integers `(batch, 1)`.
+        offset: place of the first of the tokens, a scalar or integers that broadcast to
+            `(batch, length)`.
         training: whether dropout is active.
 
     Returns:
@@ -131,12 +132,11 @@ class TokenAndPositionEmbedding(Layer):
         self.causal = token_norm is None or token_norm.causal
         on_entry = getattr(positional, "on_entry", positional is not None)
         self.by_place = getattr(positional, "by_place", False)
+        # Whether `step` does for one token what the call does for all.
+        self.has_step = self.causal and (self.by_place or not on_entry)
         # Whether a token's results depend only on it and its place.
-        self.acts_by_token = (
-            self.causal
-            and not (token_norm and token_norm.looks_back)
-            and (self.by_place or not on_entry)
-        )
+        looks_back = token_norm is not None and token_norm.looks_back
+        self.acts_by_token = self.has_step and not looks_back
         self.dropout_layer = self._dropout(dropout)
         self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
 
@@ -168,7 +168,7 @@ class TokenAndPositionEmbedding(Layer):
             # packed tokens.
             length = ids.shape[1]
             is_known = isinstance(offset, int) and length is not None
-            if self.by_place and is_known:
+            if self.positional is not None and is_known:
                 self.positional.check_length(offset + length)
             places = layout.take(places_from_mask(mask, offset))
             offset = places - indices(ops.shape(places)[1])
@@ -191,7 +191,7 @@ class TokenAndPositionEmbedding(Layer):
         return self.token_norm.start(batch, self.embedding_dim)
 
     def step(self, ids, position, state):
-        """Embeds one further token of each sequence, if the norm is causal.
+        """Embeds one further token of each sequence, if the layer `has_step`.
 
         It takes ids `(batch, 1)` at a position, a scalar or integers `(batch, 1)`, and
         returns tokens and states as the call, and the new state.

@@ -59,8 +59,9 @@ class EncoderBlock(Block):
         `(batch, heads, length, length)`; None if packed.
 
     Raises:
-        ValueError: for an unknown place of dropout or norms, an unknown activation, or
-            what `PMHA` refuses.
+        ValueError: for an unknown place of dropout or norms, an unknown activation, a
+            size below 1, an input whose rank is not 3, a mask that is not boolean, or a
+            position that does not act within attention or has other heads.
 
     >>> import keras, reprt
     >>> block = reprt.layers.EncoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
@@ -161,8 +162,9 @@ class Encoder(BlockStack):
         them None if packed.
 
     Raises:
-        ValueError: for an unknown place of dropout or norms, an unknown activation, or
-            what `PMHA` refuses.
+        ValueError: for an unknown place of dropout or norms, an unknown activation, a
+            size below 1, an input whose rank is not 3, a mask that is not boolean, or a
+            position that does not act within attention or has other heads.
 
     >>> import keras, reprt
     >>> encoder = reprt.layers.Encoder(

@@ -79,7 +79,7 @@ class FeedForward(Layer):
         self.activation = activation
         gated = isinstance(activation, str) and activation in GATED
         self.hidden = self._projection(
-            "hidden", _function(GATED[activation] if gated else activation)
+            "hidden", activation_function(activation)
         )
         self.linear = self._projection("linear", None) if gated else None
         self.dropout_layer = self._dropout(dropout)
@@ -122,13 +122,19 @@ def activation_config(activation):
     """Returns an activation as a config has it: its name, if it has one."""
     if isinstance(activation, str):
         return activation
-    return keras.activations.serialize(_function(activation))
+    return keras.activations.serialize(activation_function(activation))
 
 
-def _function(activation):
-    if isinstance(activation, str) and activation not in activations():
-        raise ValueError(
-            f"Expected `activation` to be a function or one of {activations()}. "
-            f"Received: activation={activation!r}."
-        )
+def activation_function(activation):
+    """Returns an activation by its name, or as it is; of a gated one, its function f.
+
+    An unknown name is a `ValueError`.
+    """
+    if isinstance(activation, str):
+        if activation not in activations():
+            raise ValueError(
+                f"Expected `activation` to be a function or one of {activations()}. "
+                f"Received: activation={activation!r}."
+            )
+        activation = GATED.get(activation, activation)
     return keras.activations.get(activation)

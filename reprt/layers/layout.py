@@ -185,19 +185,22 @@ class Packed:
 
     @property
     def masks(self):
-        """As of `Padded`."""
+        """Of each group of sentences which tokens may be attended to."""
         return self.packing.real
 
     def take(self, x):
-        """As of `Padded`."""
+        """From a padded `(batch, length, …)` to `(1, packed, …)`."""
         return self.packing.take(x)
 
     def token_places(self, x):
-        """As of `Padded`."""
+        """Of each token, how many of its sentence stand before it."""
         return self.packing.columns[None]
 
     def group_places(self, x):
-        """As of `Padded`; no slot is beyond the last real token of its group."""
+        """Of each group the places of its tokens, `(sentences, length)`.
+
+        No place is beyond that of the last real token of the group.
+        """
         places = []
         for real in self.packing.real:
             slots = indices(ops.shape(real)[1])[None]

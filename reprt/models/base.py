@@ -8,7 +8,7 @@ from keras import ops
 
 from reprt.constants import PAD_ID
 from reprt.layers.layout import Sides
-from reprt.layers.masks import as_ids, check_vocabulary
+from reprt.layers.masks import as_ids, check_vocabulary, ragged_ids
 from reprt.losses import MaskedCrossentropy
 from reprt.optimizers import update
 from reprt.settings import Settings
@@ -96,40 +96,42 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def __call__(self, inputs, *args, **kwargs):
         # Keras would take the numbers of a nested list for arguments.
-        if isinstance(inputs, list | tuple) and isinstance(inputs[0], list):
-            inputs = [as_ids(ids) for ids in inputs]
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(_without_lists(inputs), *args, **kwargs)
 
     def fit(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.fit`; arrays' ids are checked before."""
-        self._check_arrays(x, y)
+        x = self._checked_arrays(x, y)
         return super().fit(x, y, *args, **kwargs)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.evaluate`; arrays' ids are checked before."""
-        self._check_arrays(x, y)
+        x = self._checked_arrays(x, y)
         return super().evaluate(x, y, *args, **kwargs)
 
     def predict(self, x, *args, **kwargs):
         """As `keras.Model.predict`; arrays' ids are checked before."""
-        self._check_arrays(x)
-        return super().predict(x, *args, **kwargs)
+        return super().predict(self._checked_arrays(x), *args, **kwargs)
 
-    def _check_arrays(self, x, y=None):
-        """Raises a `ValueError` for ids that no embedding has, before a graph runs."""
+    def _checked_arrays(self, x, y=None):
+        """Returns inputs, in which ids that no embedding has are a `ValueError`.
+
+        No graph checks ids.
+        """
         # A call of one's own may take other inputs.
         takes_ids = type(self).call is TranslationModel.call
         if not takes_ids or not isinstance(x, list | tuple) or len(x) != 2:
-            return
+            return x
+        x = _without_lists(x)
         sizes = self.source_vocab_size, self.target_vocab_size
         for name, ids, size in zip(("source_ids", "target_ids"), x, sizes):
-            if isinstance(ids, list) or hasattr(ids, "row_lengths"):
-                as_ids(ids)
+            if hasattr(ids, "row_lengths"):
+                raise ragged_ids()
             check_vocabulary(name, ids, size)
         if isinstance(y, np.ndarray):
             # A label below 0 is padding, too.
             labels = np.maximum(y, PAD_ID)
             check_vocabulary("labels", labels, self.target_vocab_size)
+        return x
 
     def quantize(self, mode=None, config=None, **kwargs):
         """Refuses: logits and packed attention take the weights themselves."""
@@ -204,7 +206,11 @@ class TranslationModel(keras.Model, abc.ABC):
         super().compile(*arguments, jit_compile=jit_compile, **keywords)
 
     def compile_from_config(self, config):
-        self.compile(**keras.saving.deserialize_keras_object(config))
+        arguments = keras.saving.deserialize_keras_object(config)
+        # TensorFlow has written False for "auto", and JAX would not compile at all.
+        if not arguments["jit_compile"]:
+            arguments["jit_compile"] = "auto"
+        self.compile(**arguments)
         if self.built:
             self.optimizer.build(self.trainable_variables)
 
@@ -342,10 +348,13 @@ class TranslationModel(keras.Model, abc.ABC):
             expected = ""
             if layout is not None:
                 expected = ", or the four that reprt.data.pack makes of it"
+            received = type(inputs).__name__
+            if isinstance(inputs, list | tuple):
+                received = f"{len(inputs)} inputs"
             raise ValueError(
                 "Expected the inputs to be the pair (source_ids, target_ids)"
                 f"{expected}; `fit` takes them with labels, ((source_ids, target_ids), "
-                f"labels). Received: {type(inputs).__name__}."
+                f"labels). Received: {received}."
             )
         if len(inputs) == 4:
             one_sequence = isinstance(inputs[3], Sides)
@@ -355,3 +364,14 @@ class TranslationModel(keras.Model, abc.ABC):
                     f"inputs by layout={layout!r}. Received: the other layout."
                 )
         return inputs
+
+
+def _without_lists(inputs):
+    """Inputs with arrays for lists, whose numbers Keras would take for arguments."""
+    if not isinstance(inputs, list | tuple):
+        return inputs
+    if not any(isinstance(ids, list) for ids in inputs):
+        return inputs
+    return tuple(
+        as_ids(ids) if isinstance(ids, list) else ids for ids in inputs
+    )

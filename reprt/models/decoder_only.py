@@ -39,9 +39,25 @@ class DecoderOnly(BlockModel):
     Masking: padding takes up no position: those of the target go on from the source's
     last real token (`target_positions="continue"`) or begin at 0 (`"restart"`).
 
-    Arguments, results and errors are those of every `TranslationModel`, with the
-    settings of a `DecoderOnlyConfig`; there is one vocabulary, and a side has at most
-    `max_length` tokens.
+    Args:
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        config: a `DecoderOnlyConfig`, or its fields.
+        **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`; packed, `(1, packed,
+        target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are neither, ids that are not integers of rank 2,
+            more tokens than a table of positions has, or vocabularies of different
+            sizes, as one table embeds both sides.
 
     >>> import keras, reprt
     >>> sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 16}
@@ -63,9 +79,7 @@ class DecoderOnly(BlockModel):
         )
         self.looks_ahead = not self.embedding.causal
         # A norm over the prefix would have to know the source's statistics.
-        norm = self.embedding.token_norm
-        looks_back = norm is not None and norm.looks_back
-        self._recomputes = self.looks_ahead or looks_back
+        self._recomputes = not self.embedding.acts_by_token
         final_norm = self.config.norm_place == "before"
         self.decoder = self._stack(Decoder, self.embedding, final_norm)
         width = self.config.embedding_dim

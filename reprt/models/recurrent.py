@@ -65,9 +65,26 @@ class Recurrent(TranslationModel):
 
     Masking: no attention goes to padding, and states stay as they are on it.
 
-    Arguments, results and errors are those of every `TranslationModel`, with the
-    settings of a `RecurrentConfig`. On packed inputs everything but the recurrences
-    skips padding.
+    Packing: everything but the recurrences skips padding.
+
+    Args:
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        config: a `RecurrentConfig`, or its fields.
+        **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`; packed, `(1, packed,
+        target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are neither, ids that are not integers of rank 2,
+            or a shared embedding of vocabularies of different sizes.
 
     >>> import keras, reprt
     >>> model = reprt.models.build("recurrent", 30, 20, embedding_dim=8, hidden_dim=16)

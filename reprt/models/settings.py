@@ -97,13 +97,13 @@ class TransformerSettings(Settings):
     """What the decoder's TokenNorm runs over; `"sequence"`, as published, lets a
     position see statistics of later tokens, `"prefix"` does not."""
     epsilon: Positive = 1e-6
-    """Epsilon of the embeddings' norm."""
+    """Epsilon of the embeddings' norm; without a norm it is not used."""
     scale: Annotated[str, OneOf(SCALES)] = "sqrt"
     """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
     `"inverse_sqrt"` as eq. 18 prints, or `"none"`."""
     table: Annotated[str, OneOf(TABLES)] = "tutorial"
     """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions
-    that are `"learned"`."""
+    that are `"learned"`. Without a table of positions it is not used."""
     max_length: Size = 2048
     """Longest sequence of either side, in tokens."""
 
@@ -135,8 +135,10 @@ class TransformerSettings(Settings):
             norms = [self.norm_of(side) for side in sides]
             if "token_norm" not in norms:
                 norm = norms[-1]
-                same = norm == self.embedding_norm
-                whose = "embedding_norm" if same else "decoder_norm"
+                whose = "embedding_norm"
+                decides = getattr(self, "decoder_norm", None) is not None
+                if sides[-1] == "decoder" and decides:
+                    whose = "decoder_norm"
                 raise ValueError(
                     f"{whose}={norm!r} has no {name}: leave it at {field.default!r}, "
                     f"or set {whose}='token_norm'."
@@ -260,7 +262,7 @@ class RecurrentConfig(Settings):
     """The attention's score: `"additive"` (Bahdanau et al. 2015) or
     `"multiplicative"` (Luong et al. 2015, "general")."""
     dropout: Share = 0.2
-    """Rate of dropout between layers."""
+    """Rate of dropout on embeddings, between layers, and on what the output takes."""
     max_length: Size = 2048
     """Longest sequence, in tokens."""
     output_tying: Literal["none", "tied"] = "none"

@@ -37,8 +37,25 @@ class Transformer(BlockModel):
 
     Masking: padding changes logits only with `padding_in_statistics=True`.
 
-    Arguments, results and errors are those of every `TranslationModel`, with the
-    settings of a `TransformerConfig`.
+    Args:
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        config: a `TransformerConfig`, or its fields.
+        **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`; packed, `(1, packed,
+        target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are neither, ids that are not integers of rank 2,
+            more tokens than a table of positions has, or a shared embedding of
+            vocabularies of different sizes.
 
     >>> import keras, reprt
     >>> model = reprt.models.build("repe", source_vocab_size=30, target_vocab_size=20)
@@ -67,7 +84,8 @@ class Transformer(BlockModel):
             "target_embedding",
             table,
         )
-        self.looks_ahead = self._recomputes = not self.target_embedding.causal
+        self.looks_ahead = not self.target_embedding.causal
+        self._recomputes = not self.target_embedding.has_step
         self.padding_matters = config.padding_in_statistics
         self.encoder = self._stack(
             Encoder,

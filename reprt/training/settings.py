@@ -435,53 +435,68 @@ class RunSettings(RunTables):
         return type(usual).model_validate({**dict(usual), **model})
 
     @pydantic.model_validator(mode="after")
-    def _agree(self):
-        text, model, batching = self.text, self.model, self.batching
-        if text.max_tokens > model.max_length:
+    def _sentences_fit(self):
+        longest, most = self.text.max_tokens, self.model.max_length
+        if longest > most:
             raise ValueError(
                 "Expected 'max_tokens' in [text] to be at most the model's"
-                f" 'max_length', {model.max_length}. Received: {text.max_tokens}."
+                f" 'max_length', {most}. Received: {longest}."
             )
-        objective = self.objective
-        translates = text.side == "both"
-        if translates == (objective.name == "language_model"):
+        size = self.batching.size
+        if self.batching.name == "tokens" and size < longest:
+            raise ValueError(
+                "Expected 'size' in [batching] to be at least the 'max_tokens' in"
+                f" [text], {longest}. Received: {size}."
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _objective_fits(self):
+        objective, side = self.objective.name, self.text.side
+        if (objective == "language_model") != (side == "target"):
             raise ValueError(
                 "The objective 'language_model' and side = 'target' in [text] go "
-                f"together. Received: {objective.name!r} and {text.side!r}."
+                f"together. Received: {objective!r} and {side!r}."
             )
+        decoder_only = getattr(self.model, "scores_source", False)
+        if objective != "translation" and not decoder_only:
+            raise ValueError(
+                f"The objective {objective!r} takes a decoder-only model. "
+                f"Received: {self.preset!r}."
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _one_model_is_chosen(self):
         training = self.training
         if training.best and training.average:
             raise ValueError(
                 "Expected 'average' or 'best' in [training], which choose the trained "
                 f"model in two ways. Received: {training.average}, {training.best!r}."
             )
-        if training.best == "bleu" and not (
-            training.bleu_sentences and translates
-        ):
+        has_bleu = training.bleu_sentences and self.text.side == "both"
+        if training.best == "bleu" and not has_bleu:
             raise ValueError(
                 "Expected 'bleu_sentences' of 1 or more, and two languages, where "
                 f"'best' in [training] is 'bleu'. Received: {training.bleu_sentences}."
             )
-        one_table = getattr(model, "shared_embedding", False)
-        if one_table and translates and not self.vocabulary.joint:
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _one_table_has_one_vocabulary(self):
+        one_table = getattr(self.model, "shared_embedding", False)
+        two_sides = self.text.side == "both"
+        if one_table and two_sides and not self.vocabulary.joint:
             raise ValueError(
                 "Expected name = 'bpe' and shared = true in [vocabulary], as "
                 f"shared_embedding needs. Received: name = {self.vocabulary.name!r}."
             )
-        decoder_only = getattr(model, "scores_source", False)
-        if objective.name != "translation" and not decoder_only:
-            raise ValueError(
-                f"The objective {objective.name!r} takes a decoder-only model. "
-                f"Received: {self.preset!r}."
-            )
-        if batching.name == "tokens" and batching.size < text.max_tokens:
-            raise ValueError(
-                "Expected 'size' in [batching] to be at least the 'max_tokens' in"
-                f" [text], {text.max_tokens}. Received: {batching.size}."
-            )
-        precision = training.precision
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _optimizer_fits(self):
         optimizer: Any = self.optimizer
-        scaling = optimizer.loss_scaling
+        precision, scaling = self.training.precision, optimizer.loss_scaling
         if precision == "mixed_float16" and scaling != "dynamic":
             raise ValueError(
                 "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "
@@ -489,10 +504,17 @@ class RunSettings(RunTables):
                 f"are rounded to 0. Received: {scaling!r}."
             )
         apart = getattr(optimizer, "sparse_gradients", "") == "squared_apart"
-        if apart and training.accumulate > 1:
+        if apart and self.training.accumulate > 1:
             raise ValueError(
                 "Expected sparse_gradients = 'summed' in [optimizer] with 'accumulate' "
                 "in [training], which adds gradients up. Received: 'squared_apart'."
+            )
+        # A decoder-only model has no other way.
+        if apart and getattr(self.model, "output_tying", "tied") != "none":
+            raise ValueError(
+                "Expected sparse_gradients = 'summed' in [optimizer] where the "
+                "embedding table also makes the logits, so that its gradient is dense. "
+                "Received: 'squared_apart'."
             )
         return self
 

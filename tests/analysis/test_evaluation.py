@@ -80,6 +80,14 @@ def test_the_prefix_loss_is_that_of_every_prefix_read_alone(variant):
     assert loss.mean_of_batches == pytest.approx(expected, rel=1e-4)
 
 
+def test_targets_longer_than_the_model_takes_have_no_prefix_loss():
+    # Rotary positions have no table, which would refuse them.
+    settings = {**SIZES, "position": "rotary", "max_length": 4}
+    model = models.build("repe-causal", 11, 10, **settings)
+    with pytest.raises(ValueError, match="at most 4 tokens.* Received one of"):
+        prefix_loss(model, SPLIT, BATCH)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_looking_ahead_is_worth(variant):
     teacher_forced = teacher_forced_loss_of(variant)

@@ -56,3 +56,20 @@ def test_a_step_needs_no_mask_of_the_beginning():
     caches, token = decoder.start(2, 1), STATES[:, 4:]
     output, _ = decoder.step(token, None, caches, 0, memory, offset=4)
     np.testing.assert_allclose(output, expected[:, 4:], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"num_heads": 0}, "`num_heads` to be 1 or more"),
+        ({"activation": "foo"}, "Received: activation='foo'"),
+        (
+            {"dropout_places": "values"},
+            "a list of places. Received: .*'values'",
+        ),
+    ],
+)
+def test_a_blocks_arguments_are_checked_when_it_is_made(changes, message):
+    for kind in (EncoderBlock, DecoderBlock):
+        with pytest.raises(ValueError, match=message):
+            kind(**{**SIZES, **changes})

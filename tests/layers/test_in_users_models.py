@@ -6,6 +6,8 @@ import pytest
 from tiny import TINY
 
 from reprt import layers
+from reprt.analysis.evaluation import prefix_loss, teacher_forced_loss
+from reprt.data.encoding import EncodedSplit
 from reprt.layers.positions import POSITIONS
 from reprt.models import build
 
@@ -54,6 +56,22 @@ def test_a_method_of_ones_own_acts_where_its_hooks_are(monkeypatch):
     )
 
 
+class PreviousPositional(layers.Positional):
+    """Adds half of the token before to each token."""
+
+    def call(self, x, offset=0, mask=None):
+        return x + keras.ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0))) / 2
+
+
+def test_positions_that_look_back_are_decoded_without_a_cache(monkeypatch):
+    monkeypatch.setitem(POSITIONS, "half", PreviousPositional)
+    model = build("repe-causal", 9, 9, **TINY, position="half", dropout=0.0)
+    assert not model.looks_ahead
+    split = EncodedSplit([IDS[0, :4], IDS[1, :3]], [IDS[0, :4], IDS[1, :3]])
+    losses = teacher_forced_loss(model, split), prefix_loss(model, split)
+    assert losses[0].total == pytest.approx(losses[1].total, rel=1e-5)
+
+
 class WideningPositional(layers.Positional):
     def call(self, x, offset=0, mask=None):
         return keras.ops.concatenate([x, x[..., :4]], axis=-1)
@@ -76,11 +94,10 @@ def test_a_bias_in_half_precision_joins_the_scores():
 
 
 def test_positions_on_entry_are_refused_within_attention():
-    attention = layers.PMHA(2, 4, position=layers.ConcatPositional())
     with pytest.raises(
         ValueError, match="ConcatPositional, which acts on tokens"
     ):
-        attention.build((1, 3, 8), (1, 3, 8))
+        layers.PMHA(2, 4, position=layers.ConcatPositional())
 
 
 def make_functional(positional, norm, is_shared):

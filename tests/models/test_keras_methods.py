@@ -207,6 +207,20 @@ def test_fit_leaves_xla_alone_on_a_gpu(make_model, monkeypatch):
     assert not model.jit_compile
 
 
+def test_a_file_written_on_tensorflow_leaves_xla_to_other_backends(
+    make_model, monkeypatch
+):
+    model = make_model("repe")
+    model.compile("adam", MaskedCrossentropy())
+    config = model.get_compile_config()
+    arguments = {}
+    monkeypatch.setattr(
+        type(model), "compile", lambda _, **changes: arguments.update(changes)
+    )
+    model.compile_from_config(config)
+    assert arguments["jit_compile"] == "auto"
+
+
 def test_what_is_frozen_stays_and_the_rest_learns(make_model, ids):
     model = make_model("repe-causal")
     model.encoder.trainable = False

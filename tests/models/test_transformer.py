@@ -216,6 +216,11 @@ def test_half_precision_is_near_full_precision(
         ("repe", {"embedding_norm": "rms", **PREFIX}, "='rms' has no decoder_"),
         (
             "repe",
+            {"embedding_norm": "rms", "decoder_norm": "rms", **PREFIX},
+            "decoder_norm='rms' has no .* set decoder_norm='token_norm'",
+        ),
+        (
+            "repe",
             {"decoder_norm": "rms", **PREFIX},
             "decoder_norm='rms' has no",
         ),

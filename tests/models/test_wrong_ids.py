@@ -61,6 +61,17 @@ def test_labels_of_unequal_lengths_are_told():
 def test_nested_lists_of_equal_lengths_are_ids(model):
     logits = model((SOURCE.tolist(), TARGET.tolist()))
     np.testing.assert_allclose(logits, model((SOURCE, TARGET)), atol=1e-6)
+    mixed = model((SOURCE, TARGET.tolist()))
+    np.testing.assert_allclose(mixed, logits, atol=1e-6)
+    predicted = model.predict((SOURCE.tolist(), TARGET.tolist()), verbose=0)
+    np.testing.assert_allclose(predicted, logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_another_number_of_inputs_is_told(count, model):
+    message = f"pair .source_ids, target_ids.* Received: {count} inputs."
+    with pytest.raises(ValueError, match=message):
+        model((SOURCE,) * count)
 
 
 @pytest.mark.parametrize("number", [10, -1])

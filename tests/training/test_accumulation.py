@@ -75,3 +75,5 @@ def test_sparse_gradients_that_stay_apart_are_refused(trainer):
     optimizer = {"sparse_gradients": "squared_apart"}
     with pytest.raises(ValueError, match="'accumulate' in .training., which"):
         trainer("run", accumulate=2, optimizer=optimizer)
+    with pytest.raises(ValueError, match="table also makes the logits"):
+        trainer("run", model={"output_tying": "projected"}, optimizer=optimizer)

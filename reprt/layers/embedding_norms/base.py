@@ -9,7 +9,8 @@ class EmbeddingNorm(Layer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
     A subclass says in `causal` whether no position depends on later tokens. The models
-    believe it: they decode with a cache then, by `start` and `step`. The two methods
+    believe it: they decode with a cache then, by `start` and `step`; a decoder-only
+    model does so only if the norm looks at each token by itself. The two methods
     here are for norms that look at each token by itself. A causal norm that also looks
     at the tokens before has its own.
 
