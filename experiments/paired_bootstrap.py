@@ -18,6 +18,7 @@ from sacrebleu.significance import PairedTest
 from scipy import stats
 
 from reprt.analysis.evaluation import log_probabilities
+from reprt.analysis.scores import without_unknown
 from reprt.decoding.translator import Translator
 from reprt_lab.folder import RunFolder
 from reprt_lab.measure import text_of_run
@@ -70,13 +71,13 @@ def bleu_p_value(
 ) -> float:
     """Returns the p-value of two models' difference in BLEU, by sacrebleu's bootstrap.
 
-    All are words joined by spaces, as tokenizers decode them. It means nothing for
-    models of the same translations.
+    All are words joined by spaces, as tokenizers decode them. An unknown word is never
+    right. It means nothing for models of the same translations.
     """
     test = PairedTest(
         [("other", list(other_translations)), ("model", list(translations))],
         {"BLEU": BLEU(force=True, tokenize="none")},
-        [list(references)],
+        [without_unknown(references)],
         test_type="bs",
         n_samples=RESAMPLES,
     )

@@ -31,6 +31,8 @@ def audit_by_name(model: str, modules: Sequence[Path], **options) -> Audit:
 
 def _run(module: Path) -> dict:
     """Runs a file of the user's, and returns its names."""
+    # It may import its neighbours, as where `python` runs it.
+    sys.path.insert(0, str(module.absolute().parent))
     try:
         return runpy.run_path(str(module))
     except (Exception, SystemExit) as error:

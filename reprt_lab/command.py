@@ -54,6 +54,11 @@ class FilesCommand(click.Command):
             for option in SPLITS:
                 if option not in args:
                     continue
+                if args.count(option) > 1:
+                    raise click.UsageError(
+                        f"Expected {option} once. Received it {args.count(option)} "
+                        "times: join the files."
+                    )
                 second = args.index(option) + 2
                 if second >= len(args) or args[second].startswith("-"):
                     # Click wants as many values as there may be.
@@ -68,7 +73,7 @@ def _files(context, parameter, value):
     """The files of a split, none of which is the next option."""
     if value is None:
         return None
-    if value[0].startswith("-"):
+    if any(name.startswith("-") for name in value):
         raise click.UsageError(_files_expected(parameter.opts[0]))
     return tuple(filter(None, value))
 
@@ -179,7 +184,10 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
 @click.option(
     "--out",
     type=FOLDER,
-    help="Results folder; default runs/RECIPE/TEXT.",
+    help=(
+        "Results folder; default runs/RECIPE/TEXT. Recipes for several texts put a "
+        "folder for each text into it."
+    ),
 )
 @click.option(
     "--plan",
@@ -391,7 +399,7 @@ def export(run, out, **search):
     "--vocab",
     "vocab_size",
     type=COUNT,
-    help="Ids of a language model.",
+    help="Ids of a language model, or of both sides.",
 )
 @click.option(
     "--source-vocab",

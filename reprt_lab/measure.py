@@ -166,7 +166,7 @@ def score_files(path: Path, files: Sequence[Path]) -> str:
                 "were scored",
                 file=sys.stderr,
             )
-    scores = log_probabilities(translator, ids)
+    scores = log_probabilities(translator, ids, progress=Progress().show)
     return "\n".join(f"{score:.4f}" for score in scores)
 
 

@@ -348,7 +348,7 @@ def load_recipe(
         ) from error
     if source is not None:
         # The files that the recipe names give way to it.
-        files = dict.fromkeys(FILES, ()) | dict(files)
+        files = {split: files.get(split) or () for split in FILES}
         _set(tables, ["text", "source"], source)
     for split, names in files.items():
         if names is not None:

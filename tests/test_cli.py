@@ -149,6 +149,11 @@ def error_line(capsys):
         ),
         ("train TINY --out b --dev", "Expected --dev with two files"),
         (
+            "train TINY --train a.de a.en --train b.de b.en",
+            "Expected --train once. Received it 2 times: join the files.",
+        ),
+        ("train TINY --train=a.tsv --plan", "Expected --train with two files"),
+        (
             f"train TINY --train {__file__}",
             "Expected two files, one sentence per line, or a table",
         ),

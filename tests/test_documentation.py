@@ -9,6 +9,7 @@ import pytest
 from tiny_run import REPOSITORY, randomized_run
 
 import reprt
+from reprt.data import find
 from reprt_lab.command import command as reprt_command
 from reprt_lab.command import main
 from reprt_lab.recipe import shipped_recipes
@@ -157,6 +158,10 @@ def runs_folder(tmp_path_factory):
     run.parent.mkdir(parents=True)
     run.symlink_to(randomized_run(tmp_path_factory.getbasetemp(), "baseline"))
     main(["export", str(run)])
+    train = find("embedded", "pt_to_en").train
+    for ending, sentences in (("de", train.source), ("en", train.target)):
+        lines = "\n".join(sentences[:500]) + "\n"
+        (folder / f"corpus.{ending}").write_text(lines)
     return folder
 
 

@@ -107,6 +107,11 @@ def on_corpus_tokens(scores: Iterable[Score]) -> dict[str, Score]:
     return by_metric
 
 
+def without_unknown(words: Sequence[str]) -> list[str]:
+    """Returns references in which no unknown word equals a translation's."""
+    return [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
+
+
 def tokenizer_of(language: str) -> str:
     """Returns the name of sacrebleu's tokenizer for a language, by its tag.
 
@@ -163,8 +168,7 @@ def scores(
     spaces = sacrebleu_tokenizer == "13a" or language.lower().startswith("ko")
     corpus_tokenizer = "none" if spaces else sacrebleu_tokenizer
     words = tokenizer.words(references) if words is None else words
-    # An unknown word is never right.
-    words = [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
+    words = without_unknown(words)
     plain = [tokenizer.detokenize(text) for text in translations]
     results = []
     for form, hypotheses, reference_texts, word_tokenizer, lowercase in (

@@ -190,7 +190,7 @@ def encode(
 
 def _lost_words(folder, progress, sentences, tokenizer) -> float:
     """Returns the share of words that ids lose, from a folder that keeps it."""
-    settings = f"lost words {tokenizer.digest()}"
+    settings = f"lost words {_IDS_VERSION} {tokenizer.digest()}"
     path = folder / f"{name_of(settings, sentences)}.json"
 
     def write(path):
@@ -217,11 +217,10 @@ def _encode_once(folder, progress, part, sentences, tokenizer, max_tokens=None):
     path = folder / f"{name_of(settings, sentences)}.ids"
 
     def write(path):
-        chunks = tokenizer.encode_chunks(sentences, max_tokens)
+        parts = tokenizer.encode_chunks(sentences, max_tokens)
         work = f"tokenising {part}"
-        write_rows(
-            report_progress(chunks, len(sentences), work, progress), path
-        )
+        parts = report_progress(parts, len(sentences), work, progress)
+        write_rows(parts, path)
 
     make_once(path, write, progress)
     return read_rows(path)

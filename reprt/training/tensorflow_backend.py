@@ -89,8 +89,9 @@ class TensorFlowBackend(Backend):
         return self._share(planned_batches(split, plan.batches(epoch, skip)))
 
     def _share(self, dataset: tf.data.Dataset):
-        """A dataset of whose batches each of n replicas gets every n-th row."""
+        """A dataset of whose batches each replica gets a share of the rows."""
         if several_workers():
+            # TensorFlow parts the rows between the workers.
             return self._strategy.experimental_distribute_dataset(dataset)
         return per_replica(dataset, self._strategy)
 

@@ -149,28 +149,11 @@ class Trainer:
         with silence_imports():
             keras.utils.set_random_seed(training.seed)
         with self._backend.scope():
-            self.model = make(
-                settings.model,
-                len(text.source_tokenizer),
-                len(text.target_tokenizer),
-                name=settings.preset,
-                dtype=training.precision,
-            )
-            # The identity's schedule has the paper's m.
-            schedule = settings.identity.schedule
-            self._optimizer = make_optimizer(
-                settings.optimizer, schedule, self.steps
-            )
-            self._optimizer.build(self.model.trainable_variables)
+            self._make_model_and_optimizer()
         self._variables = variables_by_path(self.model, self._optimizer)
         self.state = State()
         self._weights_from: dict[str, str] | None = None
-        if table := restore_checkpoint(folder.checkpoints, self._variables):
-            self.state = State.read(table)
-        elif training.start_from:
-            self._weights_from = load_weights(self.model, training.start_from)
-        # A training that was out of time goes on if it is given more.
-        self.state.out_of_time &= self._seconds_of_budget_left <= 0
+        self._restore()
         self._check_workers()
         kind = OBJECTIVES[settings.objective.name]
         objective = kind(self.model, settings.objective, self.steps)
@@ -185,6 +168,34 @@ class Trainer:
         self._checkpoint_time = time.monotonic()
         # The models that a mean may be of.
         self._models = folder.path / "models"
+
+    def _make_model_and_optimizer(self):
+        settings = self.settings
+        self.model = make(
+            settings.model,
+            len(self.text.source_tokenizer),
+            len(self.text.target_tokenizer),
+            name=settings.preset,
+            dtype=settings.training.precision,
+        )
+        # The identity's schedule has the paper's m.
+        schedule = settings.identity.schedule
+        self._optimizer = make_optimizer(
+            settings.optimizer, schedule, self.steps
+        )
+        self._optimizer.build(self.model.trainable_variables)
+
+    def _restore(self):
+        """Takes the state and weights of the newest checkpoint, if there is one."""
+        place = self.settings.training.start_from
+        if table := restore_checkpoint(
+            self.folder.checkpoints, self._variables
+        ):
+            self.state = State.read(table)
+        elif place:
+            self._weights_from = load_weights(self.model, place)
+        # A training that was out of time goes on if it is given more.
+        self.state.out_of_time &= self._seconds_of_budget_left <= 0
 
     def _check_workers(self):
         """Raises a `ValueError` unless all workers are to do the same."""
@@ -520,7 +531,7 @@ class Trainer:
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
-            "step": int(self._optimizer.iterations.numpy()),
+            "step": state.step,
             "learning_rate": float(self._optimizer.learning_rate),
             **state.tally.means("train"),
             **validation.means("val"),

@@ -223,6 +223,14 @@ def test_the_command_takes_a_function(tmp_path, monkeypatch, capsys):
         assert "to have a function absent" in capsys.readouterr().err
 
 
+def test_a_file_may_import_its_neighbours(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "neighbour_of_models.py").write_text(USER_MODULE)
+    file = tmp_path / "my_models.py"
+    file.write_text("from neighbour_of_models import causal")
+    assert main(["audit", f"{file}:causal", "--vocab", "30"]) == 0
+
+
 USER_TESTS = """
 from user_models import causal, peeking
 from reprt.analysis import assert_causal

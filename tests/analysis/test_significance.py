@@ -36,3 +36,11 @@ def test_bleu_is_compared_by_sacrebleu(monkeypatch):
     expected = test()[1]["BLEU"][1].p_value
     p_value = bleu_p_value(translations, baseline, references)
     assert p_value == expected < 0.05
+
+
+def test_an_unknown_word_is_never_right(monkeypatch):
+    monkeypatch.setattr(paired_bootstrap, "RESAMPLES", 200)
+    references = [f"the [UNK] of number {n} is old ." for n in range(40)]
+    translations = [line.replace("[UNK]", "house") for line in references]
+    # Neither word is right, so that only chance could tell the models apart.
+    assert bleu_p_value(references, translations, references) > 0.9

@@ -174,6 +174,15 @@ def test_sizes_that_cannot_be_are_told(corpus, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_two_vocabularies_of_a_run_are_not_one(corpus, tmp_path):
+    sides = SETTINGS["shared"].changed(shared=False).learn(corpus, tmp_path)
+    for name, tokenizer in zip(("source", "target"), sides):
+        tokenizer.write(tmp_path / f"{name}{tokenizer.ending}")
+    settings = SETTINGS["shared"].changed(from_run=str(tmp_path))
+    with pytest.raises(ValueError, match="one vocabulary .*, as shared = true"):
+        settings.learn(corpus, tmp_path)
+
+
 def test_tags_and_one_embedding_table_take_one_vocabulary(tmp_path):
     recipe = tmp_path / "mine.toml"
     recipe.write_text("[models.mine]\npreset = 'transformer-base'\n")

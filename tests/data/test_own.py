@@ -99,6 +99,21 @@ def test_languages_that_names_do_not_tell_are_asked_for(names):
         pair_of(names.split())
 
 
+def test_files_stand_in_the_order_of_the_pair(tmp_path):
+    source, target = write(tmp_path, "")
+    expected = f"the order of de_to_en. Received: {target} and {source}. Swap"
+    with pytest.raises(ValueError, match=expected):
+        own.load("de_to_en", [target, source])
+    with pytest.raises(ValueError, match=expected):
+        own.load("de_to_en", [source, target], dev=[target, source])
+
+
+def test_names_of_json_may_have_hyphens(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('\n{"pt-BR": "sim", "en": "yes"}\n')
+    assert pair_of([str(path)]) == "pt-BR_to_en"
+
+
 @pytest.mark.parametrize("ending", TABLES)
 def test_columns_tell_the_languages(tmp_path, ending):
     paths = write(tmp_path, ending)

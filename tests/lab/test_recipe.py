@@ -165,7 +165,9 @@ def test_the_last_of_several_values_counts(write):
 def test_a_text_that_is_named_stands_for_the_recipes_files(write):
     recipe = write(RECIPE + '[text]\ntrain = ["a.tsv"]\n')
     assert load_recipe(recipe).text.train == ("a.tsv",)
-    overrides, files = ['text.test=["e.tsv"]'], {"dev": ("c", "d")}
+    overrides = ['text.test=["e.tsv"]']
+    # As the command gives them.
+    files = {"train": None, "dev": ("c", "d"), "test": None}
     text = load_recipe(recipe, overrides, source="b.tsv", files=files).text
     assert (text.source, text.train, text.dev) == ("b.tsv", (), ("c", "d"))
     assert text.test == ("e.tsv",)

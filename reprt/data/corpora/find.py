@@ -37,7 +37,8 @@ def find(
 
     1. the folder or archive that the environment variable `REPRT_TED` names,
     2. what TFDS has prepared, in `TFDS_DATA_DIR` or `~/tensorflow_datasets`,
-    3. the archive in the cache, `REPRT_CACHE` or `~/.cache/reprt`,
+    3. the archive in the cache, `REPRT_CACHE` or `~/.cache/reprt`, on macOS
+       `~/Library/Caches/reprt`,
     4. the archive from its original address,
     5. the archive from its copy in the Internet Archive.
 

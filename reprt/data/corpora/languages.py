@@ -52,6 +52,17 @@ def pair_of(paths: Sequence[str], columns: Sequence[str] = ()) -> str:
     return "_to_".join(tags)
 
 
+def check_direction(paths: Sequence[str], pair: str):
+    """Refuses two files whose names have the pair's languages in the other order."""
+    languages = [_language(path) for path in paths]
+    source, target = pair.split("_to_")
+    if source != target and languages == [target, source]:
+        raise ValueError(
+            f"Expected files in the order of {pair}. Received: {paths[0]} and "
+            f"{paths[1]}. Swap them."
+        )
+
+
 def column_names(path: Path) -> list[str]:
     """Returns the names of a table's columns, as its beginning has them."""
     ending = path.suffix.lower()
@@ -60,10 +71,11 @@ def column_names(path: Path) -> list[str]:
         parquet = load_pyarrow("pyarrow.parquet")
         return parquet.ParquetDataset(path).schema.names
     with open(path, "rb") as file:
-        head = next(decode_lines(file, path), "")
+        text_lines = decode_lines(file, path)
+        head = next((line for line in text_lines if line.strip()), "")
     if ending == ".jsonl":
         # What is no JSON is refused when all lines are read.
-        return re.findall(r'"(\w+)"\s*:', head)
+        return re.findall(r'"([\w-]+)"\s*:', head)
     for delimiter in DELIMITERS[ending]:
         names = [name.strip(' "') for name in head.split(delimiter)]
         if len(names) > 1:

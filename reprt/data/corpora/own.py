@@ -11,6 +11,7 @@ from reprt.data.corpora.corpus import (
     deal,
     drop_empty_pairs,
 )
+from reprt.data.corpora.languages import check_direction
 from reprt.data.corpora.lines import lines
 from reprt.data.corpora.store import folder_of, store_once
 from reprt.data.corpora.tables import TABLES, Quoting, is_table, read_table
@@ -46,6 +47,7 @@ def load(
     missing, absolute_paths = [], []
     for name, paths in files.items():
         _check_kinds(paths)
+        check_direction(paths, pair)
         absolute_paths.append([str(Path(path).absolute()) for path in paths])
         if not paths:
             missing.append(name)
@@ -64,8 +66,8 @@ def load(
             if name == "train" and missing:
                 yield from deal(pairs, held_out, [*missing, "train"])
             else:
-                for pair in pairs:
-                    yield name, *pair
+                for source, target in pairs:
+                    yield name, source, target
 
     settings = tuple(columns), quoting, missing and held_out
     folder = folder_of((absolute_paths, settings))

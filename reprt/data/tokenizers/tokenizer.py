@@ -97,8 +97,9 @@ class Tokenizer(Fixed, abc.ABC):
         for row in ids:
             row = np.asarray(row).tolist()
             self._check(row)
-            inner = itertools.takewhile(self.end_id.__ne__, row)
-            tokens = [token for token in inner if token not in edges]
+            if self.end_id in row:
+                row = row[: row.index(self.end_id)]
+            tokens = [token for token in row if token not in edges]
             sentences.append(self._join(tokens))
         return sentences
 
@@ -171,7 +172,15 @@ class VocabularySettings(Settings, abc.ABC):
         if self.from_run:
             path = Path(self.from_run, f"source{self.tokenizer.ending}")
             target = path.with_stem("target")
-            return self.tokenizer.read(path), self.tokenizer.read(target)
+            source_side = self.tokenizer.read(path)
+            target_side = self.tokenizer.read(target)
+            same = source_side.digest() == target_side.digest()
+            if self.joint and not same:
+                raise ValueError(
+                    f"Expected one vocabulary of both sides in {self.from_run}, as "
+                    "shared = true in [vocabulary] says. Received two."
+                )
+            return source_side, target_side
         train = corpus.train
         texts = {"source": [train.source], "target": [train.target]}
         if self.joint:
