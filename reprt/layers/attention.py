@@ -258,13 +258,13 @@ class PMHA(Layer):
         keys = ops.transpose(keys, HEADS_FIRST)
         return keys, ops.transpose(values, HEADS_FIRST)
 
-    def attend_to(self, query, parts, memory=None, offset=0, position=0):
+    def attend_to(self, query, sequences, memory=None, offset=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
 
         Args:
             query: tensor `(hypotheses, 1, width)`, as the result: a token of each; the
                 hypotheses of a sentence follow one another, as many of each.
-            parts: for each sequence the triple of keys and values, by `heads`, and of a
+            sequences: for each the triple of keys and values, by `heads`, and of a
                 boolean mask that broadcasts to `(hypotheses, 1, sources)`, or None.
             memory: such a triple of the sentences, which their hypotheses share.
             offset: place of the first token after the memory, a scalar or integers
@@ -275,29 +275,31 @@ class PMHA(Layer):
         query = ops.transpose(query, HEADS_FIRST)
         scores = []
         if memory is not None:
-            keys, shared_values, mask = memory
+            keys, memory_values, mask = memory
             sentences = ops.shape(keys)[0]
-            shared = ops.matmul(_by_sentence(query, sentences), keys)
-            scores.append(_by_hypothesis(self._scores(shared, mask)))
-        for keys, _, mask in parts:
+            products = ops.matmul(_by_sentence(query, sentences), keys)
+            memory_scores = self._scores(products, mask)
+            scores.append(_by_hypothesis(memory_scores))
+        for keys, _, mask in sequences:
             scores.append(self._scores(ops.matmul(query, keys), mask))
         scores = ops.concatenate(scores, axis=3)
         if self.position is not None:
             bias = self._step_bias(
                 ops.shape(query)[0],
-                parts,
+                sequences,
                 memory,
                 offset,
                 position,
             )
             scores = scores if bias is None else scores + bias
         weights = self._weights(scores)
-        heads = start = 0
+        heads, start = 0, 0
         if memory is not None:
-            start = ops.shape(shared_values)[2]
-            shared = _by_sentence(weights[..., :start], sentences)
-            heads = _by_hypothesis(ops.matmul(shared, shared_values))
-        for _, values, _ in parts:
+            start = ops.shape(memory_values)[2]
+            memory_weights = _by_sentence(weights[..., :start], sentences)
+            memory_heads = ops.matmul(memory_weights, memory_values)
+            heads = _by_hypothesis(memory_heads)
+        for _, values, _ in sequences:
             end = start + ops.shape(values)[2]
             heads = heads + ops.matmul(weights[..., start:end], values)
             start = end
@@ -348,9 +350,9 @@ class PMHA(Layer):
             self._bias(places, places) for places in layout.group_places(key)
         ]
 
-    def _step_bias(self, hypotheses, parts, memory, offset, position):
+    def _step_bias(self, hypotheses, sequences, memory, offset, position):
         """What the position adds to the scores of one token of each hypothesis."""
-        places = _places_of(hypotheses, parts, memory, offset)
+        places = _places_of(hypotheses, sequences, memory, offset)
         self.position.check_length(places.shape[1])
         place = ops.broadcast_to(offset + position, (hypotheses, 1))
         return self._bias(place, places)
@@ -425,10 +427,10 @@ def _project(dense, x, factor=1.0):
     )
 
 
-def _places_of(hypotheses, parts, memory, offset):
-    """Places of the tokens of all parts, `(hypotheses, tokens)`."""
+def _places_of(hypotheses, sequences, memory, offset):
+    """Places of the tokens of the memory and all sequences, `(hypotheses, tokens)`."""
     tokens = 0
-    for _, values, _ in parts:
+    for _, values, _ in sequences:
         tokens += ops.shape(values)[2]
     places = ops.add(offset, indices(tokens)[None])
     places = ops.broadcast_to(places, (hypotheses, tokens))

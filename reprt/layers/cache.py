@@ -49,8 +49,8 @@ class BlockCache(NamedTuple):
         values = ops.where(is_place, values, room_for_values)
         return self._replace(recent=(keys, values))
 
-    def parts_until(self, position):
-        """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
+    def sequences_until(self, position):
+        """Returns the sequences of `PMHA.attend_to` for tokens up to a position."""
         keys, values = self.recent
         places = _tokens(self.past) + indices(_tokens(self.recent))
         mask = (places <= position)[None, None]

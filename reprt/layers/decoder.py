@@ -201,7 +201,7 @@ class DecoderBlock(Block):
         cache = cache.write(*token, position)
         output = self.self_attention.attend_to(
             x,
-            cache.parts_until(position),
+            cache.sequences_until(position),
             None if crossing else memory,
             offset,
             position,
