@@ -19,19 +19,21 @@ class Commands(Directive):
 
     def run(self):
         group = importlib.import_module(self.arguments[0]).command
-        return [_section(name, help) for name, help in pages(group, "reprt")]
+        pages = help_pages(group, "reprt")
+        return [_section(title, help) for title, help in pages]
 
 
-def pages(group: click.Group, program: str) -> list[tuple[str, str]]:
+def help_pages(group: click.Group, program: str) -> list[tuple[str, str]]:
     """Returns each command as it is typed, and its help in lines of a page's width."""
     context = click.Context(group, info_name=program, max_content_width=88)
-    found = []
+    pages = []
     for name, command in sorted(group.commands.items()):
-        within = click.Context(
+        command_context = click.Context(
             command, parent=context, info_name=name, max_content_width=88
         )
-        found.append((f"{program} {name}", command.get_help(within)))
-    return found
+        help = command.get_help(command_context)
+        pages.append((f"{program} {name}", help))
+    return pages
 
 
 def _section(title: str, help: str) -> nodes.section:

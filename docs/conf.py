@@ -8,10 +8,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import reprt  # noqa: E402  (found by the line above)
-
-# Before autodoc looks at `reprt.models.settings`: it gives classes annotations of
-# pydantic's own, and pydantic then refuses subclasses that take other keys.
+# This is imported before autodoc looks at `reprt.models.settings`. Autodoc gives its
+# classes annotations of pydantic's own, and pydantic then refuses subclasses that take
+# other keys.
+import reprt  # noqa: E402
 
 project = "reprt"
 copyright = "the authors of reprt, Apache License 2.0"
@@ -32,14 +32,18 @@ html_theme = "furo"
 html_title = f"reprt {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-toc_object_entries = False  # or the index of the API lists every method
-default_role = "code"  # docstrings write `name`, as Markdown does
-smartquotes_action = "qDe"  # quotes, dashes, ellipses
+# The index of the API does not list every method.
+toc_object_entries = False
+# Docstrings write `name`, as Markdown does.
+default_role = "code"
+# Quotes, dashes and ellipses are made typographic.
+smartquotes_action = "qDe"
 
 # Notebooks come with their outputs, and show as they are.
 nb_execution_mode = "off"
 nb_merge_streams = True
-nb_render_markdown_format = "myst"  # which has tables
+# Plain Markdown has no tables, and MyST has.
+nb_render_markdown_format = "myst"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
@@ -47,7 +51,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
-    # Keras' own, which every layer has.
+    # Every layer has these methods of Keras.
     "exclude-members": "build, call, compute_mask, compute_output_shape, from_config, "
     "get_config, result, update_state, model_config",
 }
@@ -60,7 +64,8 @@ napoleon_use_rtype = False
 # where they stand, and on the site to its pages.
 RESULTS = HERE.parent / "experiments" / "results"
 TO_RESULTS = re.compile(r"\]\((?:\.\./)+experiments/results/([\w/]+)/\w+\.md\)")
-COMMAND = re.compile(r"^- command: (.*)$", re.M)  # of the benchmark's pages
+# The line of a benchmark's page that says how it was run.
+COMMAND = re.compile(r"^- command: (.*)$", re.M)
 TO_NOTEBOOK = re.compile(r"\[([^]]+)\]\((?:\.\./)+(notebooks/\w+)\.ipynb\)")
 
 
@@ -68,7 +73,8 @@ def _include_results():
     shutil.rmtree(HERE / "results", ignore_errors=True)
     (HERE / "results").mkdir()
     for page in sorted(RESULTS.glob("**/*.md")):
-        if page.name == "notes.md":  # is part of its page
+        # The page of the same folder includes its notes.
+        if page.name == "notes.md":
             continue
         parts = page.parent.relative_to(RESULTS).parts
         lines = [
@@ -77,14 +83,12 @@ def _include_results():
             ":relative-docs: .",
             "```",
         ]
-        # docs/choices.md links to these.
+        # docs/choices.md links to these pages.
         if "choice" in "".join(parts) or parts == ("repaired",):
-            lines[:0] = ["---", "orphan: true", "---"]
+            lines = ["---", "orphan: true", "---", *lines]
         if not page.read_text("utf-8").startswith("# "):
-            lines[:0] = [
-                f"# {': '.join(parts).replace('_', ' ').capitalize()}",
-                "",
-            ]
+            title = ": ".join(parts).replace("_", " ").capitalize()
+            lines = [f"# {title}", "", *lines]
         stub = HERE / "results" / f"{'_'.join(parts)}.md"
         if stub.exists():
             raise ValueError(
@@ -93,13 +97,17 @@ def _include_results():
         stub.write_text("\n".join([*lines, ""]))
 
 
-def _link_to_pages(app, *where_and_source):
-    *_, source = where_and_source
-    source[0] = COMMAND.sub(r"- command: `\1`", source[0])
-    source[0] = TO_NOTEBOOK.sub(r"{doc}`\1 </\2>`", source[0])
-    source[0] = TO_RESULTS.sub(
-        lambda found: f"](/results/{found[1].replace('/', '_')}.md)", source[0]
-    )
+def _link_to_pages(app, *arguments):
+    # An event passes one or two names before the source, a list of one string.
+    source = arguments[-1]
+    text = COMMAND.sub(r"- command: `\1`", source[0])
+    text = TO_NOTEBOOK.sub(r"{doc}`\1 </\2>`", text)
+    source[0] = TO_RESULTS.sub(_link_to_stub, text)
+
+
+def _link_to_stub(match: re.Match) -> str:
+    name = match[1].replace("/", "_")
+    return f"](/results/{name}.md)"
 
 
 def _leave_out_of_menu(app, doctree):

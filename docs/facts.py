@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt import models
+import reprt
 from reprt.analysis.cost import scientific
 from reprt_lab import paper
 from reprt_lab.pages.controls import difference_and_p_value
@@ -60,7 +60,7 @@ Facts = dict[str, Fact]
 
 # --- The runs that pages speak of.
 
-# English-French, the training text.
+# How many pairs the English-French training text of WMT'14 has.
 WMT14_PAIRS = 40_800_000
 SCALE_STAGES = (
     "reading",
@@ -73,6 +73,7 @@ SCALE_STAGES = (
 PAIRS = ("az_to_en", "gl_to_en", "pt_to_en")
 SMALL_TEXTS = PAIRS[:2]
 POSITIONS_TEXTS = ("az_to_en", "embedded", "gl_to_en", "pt_to_en")
+METHODS = ("concat", "rotary", "untied", "add", "relative", "alibi", "none")
 # The rows of the contest's tables, and the models.
 CANDIDATES = {
     "**causal RePE**": "values",
@@ -84,6 +85,8 @@ RIVALS = {
     "narrow baseline": "narrow",
     "modern Transformer": "modern",
 }
+# The rivals of the first contest, in the order of RIVALS.
+FIRST_RIVALS = ("baseline-cut-tied-qk", "baseline-narrow-qk", "modern")
 FULL_SIZE = {
     "full-size baseline": "baseline",
     "full-size modern Transformer": "modern-whole",
@@ -111,16 +114,19 @@ WHY = {
 }
 AZ_TO_EN = "TED-HRLR az_to_en"
 LANGUAGE_MODELS = ("language_model", "language_model/longer")
+# How the departures of readings are written.
+PLACES = "['embeddings', 'attention_weights', 'feed_forward_output', 'values']"
+PADDED = "model.padding_in_statistics = True"
 
 
 @functools.cache
 def groups(folder: str) -> dict[tuple[str, int | None], Group]:
     """Returns the models of an experiment on one text, by label and m."""
-    runs = read_texts(RESULTS / folder)[0]
-    systems = {}
-    for group in group_runs(runs_table(run for run in runs if run.metrics)):
-        systems[group.label, group.run.settings.schedule_dim] = group
-    return systems
+    runs = [run for run in read_texts(RESULTS / folder)[0] if run.metrics]
+    models = {}
+    for group in group_runs(runs_table(runs)):
+        models[group.label, group.run.settings.schedule_dim] = group
+    return models
 
 
 @functools.cache
@@ -134,16 +140,18 @@ def measured(experiment: str, pair: str):
 @functools.cache
 def best(experiment: str, pair: str) -> dict[str, Group]:
     """Returns every model on a text at the rate that the validation split chose."""
-    whole = []
+    runs = []
     for run in measured(experiment, pair):
+        # Runs that were trained on short sentences only are about lengths.
         if not run.settings.text.train_tokens:
-            whole.append(run)
-    return {group.label: group for group in choose(runs_table(whole))}
+            runs.append(run)
+    return {group.label: group for group in choose(runs_table(runs))}
 
 
 def by_model(experiment: str, pair: str) -> dict[str, Group]:
-    chosen = best(experiment, pair).values()
-    return {group.run.model: group for group in chosen}
+    """Returns what `best` does, by the models' names in the recipe."""
+    models = best(experiment, pair)
+    return {group.run.model: group for group in models.values()}
 
 
 def numbers_of(experiment: str, pair: str, name: str) -> dict[str, dict]:
@@ -159,9 +167,9 @@ def contestant(row: str, pair: str) -> Group | None:
     return by_model("contest_2", pair).get(name)
 
 
-def ahead(one: Group, other: Group):
+def ahead(group: Group, other: Group):
     """Returns by how much one leads, in loss and BLEU, by the seeds that both have."""
-    return other.differences(one, LOSS), one.differences(other, BLEU)
+    return other.differences(group, LOSS), group.differences(other, BLEU)
 
 
 def leads(pair: str, row: str = OURS, rival: str = "tied baseline"):
@@ -175,6 +183,7 @@ def wins(leads) -> bool:
 
 
 def lead(leads) -> Fact:
+    """Returns both leads, as prose has them."""
     loss, bleu = leads
     return [spread(loss, 3), spread(bleu, 1)]
 
@@ -185,9 +194,9 @@ def benchmark(name: str):
     return json.loads(path.read_text())
 
 
-def ratio(ours, theirs) -> float:
+def ratio(values, divisors) -> float:
     """Returns the median of the ratios of a benchmark's rounds."""
-    return float(np.median(np.divide(ours, theirs)))
+    return float(np.median(np.divide(values, divisors)))
 
 
 def interval(differences, digits: int) -> str:
@@ -203,24 +212,24 @@ def percent(share: float) -> str:
 
 
 def leak_facts() -> Facts:
-    on_az = {label: group for (label, _), group in groups("leak").items()}
-    baseline, ours = on_az["baseline"], on_az["RePE without TokenNorm"]
-    published = on_az["RePE as published"]
-    padded = on_az["RePE as published, padding counted"]
-    longer = groups(ABLATIONS["longer text"])
-    prefix, whole = (
-        longer["RePE, prefix statistics", 128],
-        longer["baseline", 128],
-    )
-    behind = prefix.differences(whole, PREFIX).mean()
-    fewer = whole.differences(prefix, BLEU).mean()
-    run = ours.run
-    share = ours.mean("parameters") / baseline.mean("parameters")
-    longer_published = longer["RePE as published", 128]
+    az_groups = {label: group for (label, _), group in groups("leak").items()}
+    baseline = az_groups["baseline"]
+    without_norm = az_groups["RePE without TokenNorm"]
+    published = az_groups["RePE as published"]
+    padded = az_groups["RePE as published, padding counted"]
+    differences = without_norm.differences(baseline, PREFIX)
+    share = without_norm.mean("parameters") / baseline.mean("parameters")
+    run = without_norm.run
+    longer_groups = groups(ABLATIONS["longer text"])
+    longer_prefix = longer_groups["RePE, prefix statistics", 128]
+    longer_baseline = longer_groups["baseline", 128]
+    longer_published = longer_groups["RePE as published", 128]
+    loss = longer_prefix.differences(longer_baseline, PREFIX).mean()
+    bleu = longer_baseline.differences(longer_prefix, BLEU).mean()
     return {
         "leak.published": [gap_of(published, baseline, 2)],
         "leak.padded": [gap_of(padded, baseline, 2)],
-        "leak.without": [spread(ours.differences(baseline, PREFIX), 3, "+")],
+        "leak.without": [spread(differences, 3, "+")],
         "leak.losses": [
             padded.cell(FORCED, 3).split()[0],
             padded.cell(PREFIX, 3).split()[0],
@@ -231,10 +240,10 @@ def leak_facts() -> Facts:
             f"{run.log[-1]['step']:.0f}",
             f"{run.settings.schedule.warmup_steps:,}",
         ],
-        "longer.behind": [f"{behind:.3f}", f"{fewer:.1f}"],
+        "longer.behind": [f"{loss:.3f}", f"{bleu:.1f}"],
         "longer.bleu.published": [f"{longer_published.mean(BLEU):.2f}"],
-        "longer.bleu.prefix": [f"{prefix.mean(BLEU):.1f}"],
-        "longer.bleu.baseline": [f"{whole.mean(BLEU):.1f}"],
+        "longer.bleu.prefix": [f"{longer_prefix.mean(BLEU):.1f}"],
+        "longer.bleu.baseline": [f"{longer_baseline.mean(BLEU):.1f}"],
     }
 
 
@@ -244,9 +253,8 @@ def gap_of(group: Group, other: Group, digits: int) -> str:
 
 
 def paper_facts() -> Facts:
-    (baseline, deviation), (seconds, _) = (
-        paper.FIGURE_3B[model] for model in ("baseline", "repe")
-    )
+    baseline_seconds, _ = paper.FIGURE_3B["baseline"]
+    repe_seconds, _ = paper.FIGURE_3B["repe"]
     times = papers_times()
     az = paper.TABLE_1["az_to_en"]
     gains = {}
@@ -258,8 +266,8 @@ def paper_facts() -> Facts:
             f"{counts['repe']:,}",
             f"{counts['baseline']:,}",
         ],
-        "paper.seconds": [f"{seconds:,.0f}", f"{baseline:,.0f}"],
-        "paper.time": [f"{seconds / baseline:.2f}"],
+        "paper.seconds": [f"{repe_seconds:,.0f}", f"{baseline_seconds:,.0f}"],
+        "paper.time": [f"{repe_seconds / baseline_seconds:.2f}"],
         "paper.times": [
             f"{min(times.values()):.1f}",
             f"{max(times.values()):.1f}",
@@ -271,19 +279,19 @@ def paper_facts() -> Facts:
 
 
 def papers_times() -> dict[str, float]:
-    """Returns by what RePE is faster in Table 1, by pair."""
+    """Returns how many times as fast RePE is in Table 1, by pair."""
     times = {}
-    for pair, both in paper.TABLE_1.items():
-        ours, baseline = both["repe"], both["baseline"]
-        times[pair] = baseline["seconds_an_epoch"] / ours["seconds_an_epoch"]
+    for pair, models in paper.TABLE_1.items():
+        seconds = models["repe"]["seconds_an_epoch"]
+        times[pair] = models["baseline"]["seconds_an_epoch"] / seconds
     return times
 
 
 def ten_epochs() -> set[str]:
     """Returns the pairs on which both models had ten epochs in Table 1."""
     pairs = set()
-    for pair, both in paper.TABLE_1.items():
-        if both["repe"]["epochs"] == both["baseline"]["epochs"] == 10:
+    for pair, models in paper.TABLE_1.items():
+        if models["repe"]["epochs"] == models["baseline"]["epochs"] == 10:
             pairs.add(pair)
     return pairs
 
@@ -291,48 +299,51 @@ def ten_epochs() -> set[str]:
 def claims_facts() -> Facts:
     """What the paper's Table 1 says of its claims."""
     times = papers_times()
-    lower, ten = lower_pairs(), ten_epochs()
-    far, close, slack = [], [], []
+    pairs, ten_epochs_pairs = lower_pairs(), ten_epochs()
+    # These name the pairs that are outside of the claims.
+    other_times, small_gains, fewer_epochs = [], [], []
     for pair, time in times.items():
         if not 2 <= time <= 4:
-            far.append(f"{pair} {time:.2f}")
-        ours, baseline = (
-            paper.TABLE_1[pair]["repe"],
-            paper.TABLE_1[pair]["baseline"],
-        )
-        gains = [
-            baseline[loss] - ours[loss] for loss in ("train_loss", "val_loss")
-        ]
-        if pair in lower and max(gains) < 0.1:
-            close.append(pair)
-        epochs = int(12 * 3600 // ours["seconds_an_epoch"])
-        if epochs > ours["epochs"] < 10:
-            slack.append(f"{pair} {epochs} for {ours['epochs']}")
-    fewer = paper.PARAMETERS["baseline"] / paper.PARAMETERS["repe"]
+            other_times.append(f"{pair} {time:.2f}")
+        repe = paper.TABLE_1[pair]["repe"]
+        baseline = paper.TABLE_1[pair]["baseline"]
+        gains = []
+        for loss in ("train_loss", "val_loss"):
+            gains.append(baseline[loss] - repe[loss])
+        if pair in pairs and max(gains) < 0.1:
+            small_gains.append(pair)
+        epochs = int(12 * 3600 // repe["seconds_an_epoch"])
+        if repe["epochs"] < min(epochs, 10):
+            fewer_epochs.append(f"{pair} {epochs} for {repe['epochs']}")
+    sizes = paper.PARAMETERS["baseline"] / paper.PARAMETERS["repe"]
     return {
         "claims.times": [
             f"{min(times.values()):.2f}",
             f"{max(times.values()):.2f}",
-            ", ".join(far),
+            ", ".join(other_times),
         ],
         "claims.lower": [
-            str(len(lower)),
-            ", ".join(close),
-            str(len(lower - ten)),
+            str(len(pairs)),
+            ", ".join(small_gains),
+            str(len(pairs - ten_epochs_pairs)),
         ],
-        "claims.ten": [str(len(ten)), str(len(ten & lower))],
-        "claims.fewer": [f"{fewer:.2f}", f"{times['pt_to_en']:.2f}"],
-        "claims.epochs": [", ".join(slack)],
+        "claims.ten": [
+            str(len(ten_epochs_pairs)),
+            str(len(ten_epochs_pairs & pairs)),
+        ],
+        "claims.fewer": [f"{sizes:.2f}", f"{times['pt_to_en']:.2f}"],
+        "claims.epochs": [", ".join(fewer_epochs)],
     }
 
 
 def lower_pairs() -> set[str]:
     """Returns the pairs on which both of RePE's losses are lower in Table 1."""
     pairs = set()
-    for pair, both in paper.TABLE_1.items():
+    for pair, models in paper.TABLE_1.items():
+        repe, baseline = models["repe"], models["baseline"]
         if (
-            both["repe"]["train_loss"] < both["baseline"]["train_loss"]
-            and both["repe"]["val_loss"] < both["baseline"]["val_loss"]
+            repe["train_loss"] < baseline["train_loss"]
+            and repe["val_loss"] < baseline["val_loss"]
         ):
             pairs.add(pair)
     return pairs
@@ -342,11 +353,11 @@ def nearest_az() -> dict[str, Group]:
     """Returns our models of Table 1 on az_to_en, beside the paper's numbers."""
     for runs in read_texts(RESULTS / "table1"):
         if runs[0].pair == "az_to_en":
-            ours = nearest_to_paper(run for run in runs if run.finished)
-    for model, group in ours.items():
+            models = nearest_to_paper(run for run in runs if run.finished)
+    for model, group in models.items():
         reference = group_of_paper("az_to_en", model)
-        ours[model] = group._replace(reference=reference)
-    return ours
+        models[model] = group._replace(reference=reference)
+    return models
 
 
 def table1_facts() -> Facts:
@@ -357,12 +368,8 @@ def table1_facts() -> Facts:
     facts = {}
     for model, group in nearest_az().items():
         gaps = cells(group, columns, group.reference).values()
-        facts[f"table.{model}"] = [gap.lstrip("+-") for gap in gaps]
+        facts[f"table.{model}"] = [text.lstrip("+-") for text in gaps]
     return facts
-
-
-PLACES = "['embeddings', 'attention_weights', 'feed_forward_output', 'values']"
-PADDED = "model.padding_in_statistics = True"
 
 
 @functools.cache
@@ -373,8 +380,8 @@ def reading_groups() -> dict[str, list[Group]]:
 def readings() -> dict[tuple[str, ...], float]:
     """Returns each reading's distance on az_to_en, by the preset and departures."""
     distances = {}
-    for preset, groups in reading_groups().items():
-        for group in groups:
+    for preset, preset_groups in reading_groups().items():
+        for group in preset_groups:
             if group.run.text == AZ_TO_EN:
                 reading = preset, *sorted(group.run.departures)
                 distances[reading] = distance(group)
@@ -383,34 +390,34 @@ def readings() -> dict[tuple[str, ...], float]:
 
 def largest_distances(seeds: int = 1) -> list[str]:
     """Returns the largest of four distances of readings of both models, by seeds."""
-    rows = readings_of_both(reading_groups(), AZ_TO_EN)
     distances = []
-    for row in rows:
+    for row in readings_of_both(reading_groups(), AZ_TO_EN):
         if int(row["seeds"]) >= seeds:
             distances.append(row["largest distance"])
     return distances
 
 
 def readings_facts() -> Facts:
-    distances = readings()
-    alone = []
-    for model in paper.LABELS:
-        nearest = min(
-            distances[reading] for reading in distances if reading[0] == model
-        )
-        alone.append(f"{nearest:.2f}")
+    smallest: dict[str, float] = {}
+    for reading, loss_distance in readings().items():
+        model = reading[0]
+        other_distance = smallest.get(model, loss_distance)
+        smallest[model] = min(loss_distance, other_distance)
     first, _, third, *_ = largest_distances(seeds=3)
-    return {"readings.alone": alone, "readings.both": [first, third]}
+    return {
+        "readings.alone": [f"{smallest[model]:.2f}" for model in paper.LABELS],
+        "readings.both": [first, third],
+    }
 
 
 def size_facts() -> Facts:
     """By how much concatenated positions make a model larger."""
-    systems = groups(ABLATIONS["embedded corpus"])
-    concatenated = systems["only concatenated positions", 128]
-    none = systems["RePE's size, none of its changes", 128]
+    embedded_groups = groups(ABLATIONS["embedded corpus"])
+    concatenated = embedded_groups["only concatenated positions", 128]
+    none = embedded_groups["RePE's size, none of its changes", 128]
     sizes = {}
     for position in ("concat", "add"):
-        model = models.build(
+        model = reprt.models.build(
             "repe",
             7765,
             7010,
@@ -419,28 +426,30 @@ def size_facts() -> Facts:
             value="states",
         )
         sizes[position] = model.count_params()
-    few = concatenated.mean("parameters") / none.mean("parameters")
-    many = sizes["concat"] / sizes["add"]
-    return {"concat.size": [percent(few - 1), percent(many - 1)]}
+    share = concatenated.mean("parameters") / none.mean("parameters")
+    large_share = sizes["concat"] / sizes["add"]
+    return {"concat.size": [percent(share - 1), percent(large_share - 1)]}
 
 
 def first_run_facts() -> Facts:
-    systems = {}
+    seed_groups = {}
     for (label, _), group in groups("embedded_corpus/seeds").items():
-        systems[label] = group
-    baseline = groups("embedded_corpus")["baseline", None]
-    bleus = [*systems["baseline"].table[BLEU], *baseline.table[BLEU]]
-    ours, published = systems["causal RePE"], systems["RePE as published"]
+        seed_groups[label] = group
+    baseline = seed_groups["baseline"]
+    causal = seed_groups["causal RePE"]
+    published = seed_groups["RePE as published"]
+    first_baseline = groups("embedded_corpus")["baseline", None]
+    bleus = [*baseline.table[BLEU], *first_baseline.table[BLEU]]
     return {
         "first.seeds": [
-            systems["baseline"].cell(BLEU, 1),
-            ours.cell(BLEU, 1),
+            baseline.cell(BLEU, 1),
+            causal.cell(BLEU, 1),
             published.cell(BLEU, 1),
         ],
         "first.bleu": [
             f"{min(bleus):.0f}–{max(bleus):.0f}",
             f"{published.mean(BLEU):.0f}",
-            f"{ours.mean(BLEU):.0f}",
+            f"{causal.mean(BLEU):.0f}",
         ],
     }
 
@@ -449,37 +458,41 @@ def language_facts() -> Facts:
     generated, longer = (
         groups(place)["RePE's three changes", None] for place in LANGUAGE_MODELS
     )
-    perplexity = np.exp(generated.table[FORCED]).mean()
-    by_prefix = np.exp(generated.table[PREFIX]).round(-3)
-    low, high = sorted(np.exp(longer.table[PREFIX]) / 1e6)
+    forced_perplexity = np.exp(generated.table[FORCED]).mean()
+    perplexities = np.exp(generated.table[PREFIX]).round(-3)
+    smaller, larger = sorted(np.exp(longer.table[PREFIX]) / 1e6)
     return {
         "language.forced": [f"{generated.mean(FORCED):.2f}"],
         "language.prefix": [generated.cell(PREFIX, 2)],
         "language.longer": [longer.cell(PREFIX, 1)],
-        "language.perplexity.forced": [f"{perplexity:.1f}"],
+        "language.perplexity.forced": [f"{forced_perplexity:.1f}"],
         "language.perplexity": [
-            f"{by_prefix.min():,.0f}",
-            f"{by_prefix.max():,.0f}",
+            f"{perplexities.min():,.0f}",
+            f"{perplexities.max():,.0f}",
         ],
-        "language.perplexity.longer": [f"{low:.1f}", f"{high:.1f}"],
+        "language.perplexity.longer": [f"{smaller:.1f}", f"{larger:.1f}"],
     }
 
 
 def contest_facts() -> Facts:
     smallest = {}
     for pair in SMALL_TEXTS:
-        both = [leads(pair, rival=rival) for rival in TIED]
-        loss, bleu = (min(lead.mean() for lead in kind) for kind in zip(*both))
-        smallest[pair] = [f"{loss:.2f}", f"{bleu:.1f}"]
+        losses, bleus = [], []
+        for rival in TIED:
+            loss, bleu = leads(pair, rival=rival)
+            losses.append(loss.mean())
+            bleus.append(bleu.mean())
+        smallest[pair] = [f"{min(losses):.2f}", f"{min(bleus):.1f}"]
     sizes = []
     for pair in PAIRS:
         size = contestant(OURS, pair).mean("parameters")
         for row in FULL_SIZE:
             sizes.append(contestant(row, pair).mean("parameters") / size)
     baselines = [contestant("full-size baseline", pair) for pair in SMALL_TEXTS]
-    (late,) = groups(ABLATIONS["longer text"])["baseline", 128].table["run"]
-    (there,) = (row[FORCED] for row in late.log if row["step"] == 4050)
-    here = contestant(OURS, "pt_to_en").mean(PREFIX)
+    (baseline,) = groups(ABLATIONS["longer text"])["baseline", 128].table["run"]
+    (early_loss,) = (row[FORCED] for row in baseline.log if row["step"] == 4050)
+    last_loss = baseline.log[-1][FORCED]
+    our_loss = contestant(OURS, "pt_to_en").mean(PREFIX)
     ends = []
     for pair in SMALL_TEXTS:
         for row in EQUAL_SIZE:
@@ -493,11 +506,13 @@ def contest_facts() -> Facts:
         "contest.warmup": [
             str(baselines[0].run.settings.schedule.warmup_steps)
         ],
-        "contest.whole.bleu": [f"{g.mean(BLEU):.1f}" for g in baselines],
+        "contest.whole.bleu": [
+            f"{group.mean(BLEU):.1f}" for group in baselines
+        ],
         "contest.later": [
-            f"{there:.2f}",
-            f"{here:.2f}",
-            f"{late.log[-1][FORCED]:.2f}",
+            f"{early_loss:.2f}",
+            f"{our_loss:.2f}",
+            f"{last_loss:.2f}",
         ],
         "contest.ended": [f"{end:%-d %B %Y at %H:%M}"],
     }
@@ -506,23 +521,22 @@ def contest_facts() -> Facts:
 def dropout_facts() -> Facts:
     """What dropout on values does, and a dropout of 0.2."""
     gains = [leads(pair, rival=WITHOUT)[0] for pair in PAIRS]
-    equal = []
+    small_gains = []
     for pair in SMALL_TEXTS:
         losses = numbers_of("contest_2", pair, LOSS)
         gain = losses["only-states.high.11"] - losses["values-2.high.11"]
-        equal.append(f"{abs(gain):.3f}")
-    before = by_model("contest_1", "az_to_en")["qk-rms"]
-    losses = [
-        before,
+        small_gains.append(f"{abs(gain):.3f}")
+    az_groups = [
+        by_model("contest_1", "az_to_en")["qk-rms"],
         contestant(WITHOUT, "az_to_en"),
         contestant(OURS, "az_to_en"),
     ]
     tied = "tied baseline, dropout 0.1"
     return {
-        "dropout.equal": equal,
+        "dropout.equal": small_gains,
         "dropout.longer": [spread(-gains[2], 3)],
         "dropout.small": [spread(gains[0], 3), spread(gains[1], 3)],
-        "dropout.losses": [f"{group.mean(LOSS):.3f}" for group in losses],
+        "dropout.losses": [f"{group.mean(LOSS):.3f}" for group in az_groups],
         "dropout.without.az": lead(leads("az_to_en", WITHOUT, tied)),
         "dropout.without.gl": lead(leads("gl_to_en", WITHOUT, tied)),
     }
@@ -530,45 +544,51 @@ def dropout_facts() -> Facts:
 
 def rules_facts() -> Facts:
     """What weakens the contest's rules."""
-    chose = measured("contest_2_choice", "az_to_en")
-    chose = [*chose, *measured("contest_2_choice", "pt_to_en")]
-    ours = [r for r in chose if r.model.startswith(("values", "present"))]
-    without = [run for run in ours if run.model.startswith("present")]
-    before = by_model("contest_1", "gl_to_en")
-    losses = []
+    models = []
+    for pair in ("az_to_en", "pt_to_en"):
+        for run in measured("contest_2_choice", pair):
+            models.append(run.model)
+    without = [model for model in models if model.startswith("present")]
+    with_values = [model for model in models if model.startswith("values")]
+    candidates = without + with_values
+    first_groups = by_model("contest_1", "gl_to_en")
+    rivals = []
     for rival, name in zip(RIVALS, FIRST_RIVALS):
-        losses.append(f"{contestant(rival, 'gl_to_en').mean(LOSS):.3f}")
-        losses.append(f"{before[name].mean(LOSS):.3f}")
-    one = numbers_of("contest_1", "az_to_en", PREFIX)
-    two = numbers_of("contest_2_choice", "az_to_en", PREFIX)
-    hair = one["baseline-cut-tied-qk.high.1"] - two["cut-2.high.1"]
-    chosen = numbers_of("contest_2_choice", "pt_to_en", PREFIX)
-    chosen |= numbers_of("repaired", "pt_to_en", PREFIX)
-    early = chosen["baseline-cut-tied-qk.high.0"] - chosen["values-1.higher.0"]
-    ours_late = contestant(OURS, "pt_to_en").mean(PREFIX)
-    late = contestant("tied baseline", "pt_to_en").mean(PREFIX) - ours_late
+        rivals.append(f"{contestant(rival, 'gl_to_en').mean(LOSS):.3f}")
+        rivals.append(f"{first_groups[name].mean(LOSS):.3f}")
+    first_losses = numbers_of("contest_1", "az_to_en", PREFIX)
+    losses = numbers_of("contest_2_choice", "az_to_en", PREFIX)
+    hair = first_losses["baseline-cut-tied-qk.high.1"] - losses["cut-2.high.1"]
+    # The leads on the longer text are those of the choice and of the contest.
+    losses = numbers_of("contest_2_choice", "pt_to_en", PREFIX)
+    losses |= numbers_of("repaired", "pt_to_en", PREFIX)
+    our_loss = losses["values-1.higher.0"]
+    choice_lead = losses["baseline-cut-tied-qk.high.0"] - our_loss
+    our_loss = contestant(OURS, "pt_to_en").mean(PREFIX)
+    rival_loss = contestant("tied baseline", "pt_to_en").mean(PREFIX)
+    contest_lead = rival_loss - our_loss
     return {
-        "rules.runs": [str(len(chose)), str(len(ours)), str(len(without))],
-        "rules.rivals": losses,
+        "rules.runs": [
+            str(len(models)),
+            str(len(candidates)),
+            str(len(without)),
+        ],
+        "rules.rivals": rivals,
         "rules.hair": [f"{hair:.3f}"],
-        "rules.lead": [f"{early:.2f}", f"{late:.2f}"],
+        "rules.lead": [f"{choice_lead:.2f}", f"{contest_lead:.2f}"],
     }
-
-
-# The rivals of the first contest, in the order of RIVALS.
-FIRST_RIVALS = ("baseline-cut-tied-qk", "baseline-narrow-qk", "modern")
-METHODS = ("concat", "rotary", "untied", "add", "relative", "alibi", "none")
 
 
 def statistics_facts() -> Facts:
     """Leads with their 95 % intervals."""
     az, gl = (by_model("statistics", pair) for pair in SMALL_TEXTS)
     facts = {}
-    for name, systems in (("az", az), ("gl", gl)):
+    for name, models in (("az", az), ("gl", gl)):
         tied_leads = []
         # On gl_to_en the one named cut-2 has the dropout that was chosen there.
         for tied in TIED.values():
-            tied_leads.append(ahead(systems["concat-tokens"], systems[tied])[0])
+            loss, _ = ahead(models["concat-tokens"], models[tied])
+            tied_leads.append(loss)
         smallest = min(tied_leads, key=np.mean)
         facts[f"statistics.tied.{name}"] = [interval(smallest, 3)]
     loss, bleu = ahead(az["rotary-states"], az["concat-tokens"])
@@ -584,11 +604,13 @@ def statistics_facts() -> Facts:
 
 def values_gains(text: str) -> dict[str, list[float]]:
     """Returns what tokens as values gain, in loss and BLEU, by position method."""
-    systems = by_model("positions", text)
+    models = by_model("positions", text)
     gains = {}
     for method in METHODS:
-        pair = ahead(systems[f"{method}-tokens"], systems[f"{method}-states"])
-        gains[method] = [lead.mean() for lead in pair]
+        loss, bleu = ahead(
+            models[f"{method}-tokens"], models[f"{method}-states"]
+        )
+        gains[method] = [loss.mean(), bleu.mean()]
     return gains
 
 
@@ -597,79 +619,85 @@ def positions_facts() -> Facts:
         by_model("positions", text) for text in POSITIONS_TEXTS
     )
     facts = {}
-    differences = []
-    for name, systems in (("az", az), ("gl", gl), ("embedded", embedded)):
-        loss, bleu = ahead(systems["rotary-tokens"], systems["concat-tokens"])
+    rotary_bleus = []
+    for name, models in (("az", az), ("gl", gl), ("embedded", embedded)):
+        loss, bleu = ahead(models["rotary-tokens"], models["concat-tokens"])
         facts[f"positions.rotary.{name}"] = [spread(loss, 3)]
-        differences.append(spread(bleu, 1, "+"))
-    az_bleu, gl_bleu, embedded_bleu = differences
-    facts["positions.rotary.bleu"] = [az_bleu, gl_bleu, embedded_bleu]
+        rotary_bleus.append(spread(bleu, 1, "+"))
+    facts["positions.rotary.bleu"] = rotary_bleus
     loss, bleu = ahead(gl["untied-tokens"], gl["concat-tokens"])
     facts["positions.untied.gl"] = [spread(loss, 3), spread(-bleu, 1)]
-    states = [
-        ahead(az[f"{method}-states"], az["concat-tokens"])
-        for method in ("rotary", "untied")
-    ]
-    facts["positions.states.loss"] = [spread(loss, 3) for loss, _ in states]
-    facts["positions.states.bleu"] = [spread(-bleu, 1) for _, bleu in states]
-    for text, systems in (("az_to_en", az), ("gl_to_en", gl)):
+    state_losses, state_bleus = [], []
+    for method in ("rotary", "untied"):
+        loss, bleu = ahead(az[f"{method}-states"], az["concat-tokens"])
+        state_losses.append(spread(loss, 3))
+        state_bleus.append(spread(-bleu, 1))
+    facts["positions.states.loss"] = state_losses
+    facts["positions.states.bleu"] = state_bleus
+    for name, text, models in (("az", "az_to_en", az), ("gl", "gl_to_en", gl)):
         tied = by_model("contest_2", text)["cut-1"]
-        leading = ahead(systems["concat-tokens"], tied)
-        facts[f"positions.rival.{text[:2]}"] = lead(leading)
-    leading = ahead(gl["concat-tokens"], gl["rival"])
-    facts["positions.rival.gl.more"] = lead(leading)
-    by_loss, by_bleu = [], []
+        facts[f"positions.rival.{name}"] = lead(
+            ahead(models["concat-tokens"], tied)
+        )
+    facts["positions.rival.gl.more"] = lead(
+        ahead(gl["concat-tokens"], gl["rival"])
+    )
+    value_losses, value_bleus = [], []
     for text in ("embedded", "gl_to_en"):
-        losses, bleus = zip(*values_gains(text).values())
-        by_loss += [f"{min(losses):.2f}", f"{max(losses):.2f}"]
-        by_bleu += [f"{abs(min(bleus)):.0f}", f"{max(bleus):.0f}"]
-    facts["positions.values"] = [*by_loss, *by_bleu]
+        gains = values_gains(text).values()
+        losses = [loss for loss, _ in gains]
+        bleus = [bleu for _, bleu in gains]
+        value_losses += [f"{min(losses):.2f}", f"{max(losses):.2f}"]
+        value_bleus += [f"{abs(min(bleus)):.0f}", f"{max(bleus):.0f}"]
+    facts["positions.values"] = value_losses + value_bleus
     loss, bleu = ahead(longer["rotary-tokens"], longer["concat-tokens"])
-    rotary = [spread(loss, 3), spread(bleu, 1, "+")]
-    facts["positions.rotary.longer"] = rotary
-    leading = ahead(longer["concat-tokens"], longer["rival"])
-    facts["positions.rival.longer"] = lead(leading)
+    facts["positions.rotary.longer"] = [spread(loss, 3), spread(bleu, 1, "+")]
+    facts["positions.rival.longer"] = lead(
+        ahead(longer["concat-tokens"], longer["rival"])
+    )
     return facts | lengths_facts() | positions_cost_facts()
 
 
 def losses_by_length() -> dict[str, list]:
-    """Returns what came out on each range of lengths, by model, shortest first."""
-    lengths = {}
+    """Returns the results on each range of lengths, by model, shortest first."""
+    ranges = {}
     for run in measured("positions", "gl_to_en"):
         if run.settings.text.train_tokens:
-            lengths[run.model] = run.metrics.test_by_length
-    return lengths
+            ranges[run.model] = run.metrics.test_by_length
+    return ranges
 
 
 def lengths_facts() -> Facts:
-    lengths = losses_by_length()
-    short, middle = {}, {}
-    for model, (first, second, _) in lengths.items():
-        short[model] = first.prefix_loss_per_token
-        middle[model] = second.prefix_loss_per_token
+    ranges = losses_by_length()
+    short_losses, middle_losses, long_bleus = {}, {}, []
+    for model, (short, middle, long) in ranges.items():
+        short_losses[model] = short.prefix_loss_per_token
+        middle_losses[model] = middle.prefix_loss_per_token
+        long_bleus.append(long.bleu)
     gains = []
     for method in METHODS:
-        gains.append(short[f"{method}-states"] - short[f"{method}-tokens"])
-    lowest, second, *_ = sorted(middle.values())
-    most = max(last.bleu for *_, last in lengths.values())
+        loss = short_losses[f"{method}-tokens"]
+        gains.append(short_losses[f"{method}-states"] - loss)
+    lowest, second_lowest, *_ = sorted(middle_losses.values())
     return {
-        "lengths.sentences": [str(p.sentences) for p in lengths["rival"]],
+        "lengths.sentences": [str(row.sentences) for row in ranges["rival"]],
         "lengths.values": [f"{min(gains):.2f}", f"{max(gains):.2f}"],
         "lengths.rotary": [
-            f"{middle['concat-tokens'] - lowest:.2f}",
-            f"{second - lowest:.2f}",
+            f"{middle_losses['concat-tokens'] - lowest:.2f}",
+            f"{second_lowest - lowest:.2f}",
         ],
-        "lengths.bleu": [f"{most:.1f}"],
+        "lengths.bleu": [f"{max(long_bleus):.1f}"],
     }
 
 
 def positions_steps() -> dict[str, str]:
     """Returns each position method's time of a step, in those of causal RePE."""
     rows = benchmark("positions")["side_by_side"]
-    ours = rows["positions:concat-tokens"]["seconds"]
+    our_seconds = rows["positions:concat-tokens"]["seconds"]
     steps = {}
     for name, row in rows.items():
-        steps[name.partition(":")[2]] = f"{ratio(row['seconds'], ours):.2f}"
+        model = name.removeprefix("positions:")
+        steps[model] = f"{ratio(row['seconds'], our_seconds):.2f}"
     return steps
 
 
@@ -690,14 +718,13 @@ def positions_cost_facts() -> Facts:
 
 def speed_facts() -> Facts:
     rows = benchmark("models")["side_by_side"]
-    baseline = rows["baseline"]["seconds"]
-    repe = ratio(rows["repe"]["seconds"], baseline)
-    causal = ratio(rows["repe-causal"]["seconds"], baseline)
+    baseline_seconds = rows["baseline"]["seconds"]
+    repe = ratio(rows["repe"]["seconds"], baseline_seconds)
+    causal = ratio(rows["repe-causal"]["seconds"], baseline_seconds)
     programs = benchmark("joeynmt")["programs"]
     ours, joeynmt = programs["reprt train"], programs["joeynmt train"]
-    options = groups("speed_options")
     losses = {}
-    for (label, _), group in options.items():
+    for (label, _), group in groups("speed_options").items():
         losses[label] = group.cell(FORCED, 3)
     return {
         "speed.step": [f"{repe:.2f}"],
@@ -729,14 +756,13 @@ def scale():
     return rows
 
 
-def of_wmt14(stage: str, name: str) -> float:
+def wmt14_estimate(stage: str, name: str) -> float:
     """Returns a number for WMT'14, on the line through the two largest texts."""
-    smaller, larger = 800_000, 2_000_000
-    before, after = (
-        scale()[pairs, "bpe", stage][name] for pairs in (smaller, larger)
-    )
-    slope = (after - before) / (larger - smaller)
-    return after + slope * (WMT14_PAIRS - larger)
+    pairs, more_pairs = 800_000, 2_000_000
+    number = scale()[pairs, "bpe", stage][name]
+    larger_number = scale()[more_pairs, "bpe", stage][name]
+    slope = (larger_number - number) / (more_pairs - pairs)
+    return larger_number + slope * (WMT14_PAIRS - more_pairs)
 
 
 def scale_facts() -> Facts:
@@ -746,8 +772,8 @@ def scale_facts() -> Facts:
             memory.append(row["peak_memory_bytes"])
     minutes = []
     for stage in ("reading", "encoding", "warm"):
-        minutes.append(f"{of_wmt14(stage, 'seconds') / 60:.0f}")
-    peak = of_wmt14("warm", "peak_memory_bytes")
+        minutes.append(f"{wmt14_estimate(stage, 'seconds') / 60:.0f}")
+    peak = wmt14_estimate("warm", "peak_memory_bytes")
     return {
         "scale.most": [f"{max(memory) / 2**30:.2f}"],
         "scale.wmt14": [*minutes, f"{peak / 2**30:.1f}"],
@@ -779,19 +805,19 @@ def compute_facts() -> Facts:
 
 
 def paired_row(models: str, text: str, m: str, *_) -> Fact:
-    one, other = models.split(" − ")
-    systems = groups(ABLATIONS[text])
-    first, second = systems[one, int(m)], systems[other, int(m)]
-    return [spread(first.differences(second, PREFIX), 3, "+")]
+    label, other_label = models.split(" − ")
+    group = groups(ABLATIONS[text])[label, int(m)]
+    other = groups(ABLATIONS[text])[other_label, int(m)]
+    return [spread(group.differences(other, PREFIX), 3, "+")]
 
 
 def table1_row(label: str, *_) -> Fact:
-    (group,) = (g for g in nearest_az().values() if g.label == label)
-    reference = group.reference
-    return [
-        f"{reference.cell('train_loss', 2)} / {reference.cell('val_loss', 2)}",
-        f"{group.cell('train_loss', 2)} / {group.cell('val_loss', 2)}",
-    ]
+    models = {group.label: group for group in nearest_az().values()}
+    row = []
+    for group in (models[label].reference, models[label]):
+        losses = [group.cell("train_loss", 2), group.cell("val_loss", 2)]
+        row.append(" / ".join(losses))
+    return row
 
 
 def language_row(label: str, *_) -> Fact:
@@ -806,9 +832,10 @@ def contest_row(label: str, *_) -> Fact:
     row = []
     for pair in PAIRS:
         group = contestant(label, pair)
-        row += (
-            [group.cell(LOSS, 3), group.cell(BLEU, 1)] if group else ["–"] * 2
-        )
+        if group:
+            row += [group.cell(LOSS, 3), group.cell(BLEU, 1)]
+        else:
+            row += ["–", "–"]
     return row
 
 
@@ -816,8 +843,10 @@ def leads_row(dropout: str, *_) -> Fact:
     rival = f"tied baseline, dropout {dropout}"
     row = []
     for pair in PAIRS:
-        ran = contestant(rival, pair)
-        row += lead(leads(pair, rival=rival)) if ran else ["–"] * 2
+        if contestant(rival, pair):
+            row += lead(leads(pair, rival=rival))
+        else:
+            row += ["–", "–"]
     return row
 
 
@@ -830,35 +859,38 @@ def why_row(dropped: str, *_) -> Fact:
     ]
     row = []
     for pair, name in runs:
-        for loss in ("train_loss_per_token", PREFIX):
-            row.append(f"{numbers_of('contest_2', pair, loss)[name]:.3f}")
+        for number in ("train_loss_per_token", PREFIX):
+            losses = numbers_of("contest_2", pair, number)
+            row.append(f"{losses[name]:.3f}")
     return row
 
 
 def positions_row(label: str, *_) -> Fact:
     row = []
     for text in POSITIONS_TEXTS:
-        systems = best("positions", text)
-        group = systems.get(label)
+        models = best("positions", text)
+        group = models.get(label)
         if label == "rival, dropout 0.1 (contest)" and text != "embedded":
             group = by_model("contest_2", text)["cut-1"]
         for number, digits in ((LOSS, 3), (BLEU, 1)):
-            cell = "–"
-            if group is not None:
-                cell = f"{group.mean(number):.{digits}f}"
             if label == "largest standard deviation":
-                most = max(g.table[number].std() for g in systems.values())
-                cell = f"{most:.{digits}f}"
-            row.append(cell)
+                tables = [model.table for model in models.values()]
+                deviation = max(table[number].std() for table in tables)
+                row.append(f"{deviation:.{digits}f}")
+            elif group is not None:
+                row.append(f"{group.mean(number):.{digits}f}")
+            else:
+                row.append("–")
     return row
 
 
 def blog_row(label: str, *cells) -> Fact:
-    small = best("families", "embedded")[label]
+    group = best("families", "embedded")[label]
     longer = best("families", "pt_to_en")[label]
-    products = scientific(longer.mean("train_flops"))
-    *_, reported = cells
-    return [products, small.cell(BLEU, 1), longer.cell(BLEU, 1), reported]
+    operations = scientific(longer.mean("train_flops"))
+    # What the blog reports stays as it is.
+    blog_bleu = cells[-1]
+    return [operations, group.cell(BLEU, 1), longer.cell(BLEU, 1), blog_bleu]
 
 
 MODELS = {"RePE": "repe", "causal RePE": "repe-causal", "baseline": "baseline"}
@@ -887,8 +919,8 @@ def ratios_row(label: str, *_) -> Fact:
     model = MODELS[name]
     row = benchmark(model)["training"][model][PEERS[peer]]
     cells = []
-    for name in ("step", "epoch", "memory", "start_up"):
-        times = ratio(row["measured"][name], row["ours"][name])
+    for measure in ("step", "epoch", "memory", "start_up"):
+        times = ratio(row["measured"][measure], row["ours"][measure])
         cells.append(f"{times:.2f}")
     return cells
 
@@ -951,38 +983,52 @@ def renewed_block(block: str, names, old: Facts, new: Facts) -> str:
     for name in names:
         if name not in new:
             raise ValueError(f"No fact is called {name!r}. Received: {block}")
-        for before, after in zip(old.get(name, new[name]), new[name]):
-            spaced = re.escape(before).replace(r"\ ", r"\s+")
-            pattern = re.compile(rf"(?<![\w.,]){spaced}(?!\w|[.,]\d)")
+        old_numbers = old.get(name, new[name])
+        if len(old_numbers) != len(new[name]):
+            raise ValueError(
+                f"Expected {len(old_numbers)} number(s) of the fact {name}, as the "
+                f"pages have them: {old_numbers}. Received: {new[name]}. Write the "
+                f"new ones into the pages, and take the fact out of {FACTS.name}."
+            )
+        for old_number, number in zip(old_numbers, new[name], strict=True):
+            # A line may break within a number such as 1 ± 2.
+            words = re.escape(old_number).replace(r"\ ", r"\s+")
+            pattern = re.compile(rf"(?<![\w.,]){words}(?!\w|[.,]\d)")
             match = pattern.search(block, place)
             if match is None:
                 raise ValueError(
-                    f"Expected {before}, of the fact {name}, in this text, behind the "
-                    f"facts that its comment names before. Received:\n{block.strip()}"
+                    f"Expected {old_number}, of the fact {name}, in this text, behind "
+                    "the facts that its comment names before. Received:\n"
+                    f"{block.strip()}"
                 )
-            if before == after:
-                after = match[0]
-            block = block[: match.start()] + after + block[match.end() :]
-            place = match.start() + len(after)
+            # A number that is the same keeps its line break.
+            if number == old_number:
+                number = match[0]
+            block = block[: match.start()] + number + block[match.end() :]
+            place = match.start() + len(number)
     return block
 
 
 def renewed_table(table: re.Match) -> str:
+    name, rows = table.groups()
     lines = []
-    for line in table[2].splitlines():
-        row = [cell.strip() for cell in line.strip("|").split("|")]
-        numbers = ROWS[table[1]](*row)
-        row[-len(numbers) :] = numbers
-        lines.append(f"| {' | '.join(row)} |\n")
-    return table[0].removesuffix(table[2]) + "".join(lines)
+    for line in rows.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        numbers = ROWS[name](*cells)
+        cells[-len(numbers) :] = numbers
+        lines.append(f"| {' | '.join(cells)} |\n")
+    return table[0].removesuffix(rows) + "".join(lines)
 
 
 def main():
     old = json.loads(FACTS.read_text()) if FACTS.exists() else {}
     new = compute_facts()
+    # An error on any page leaves all files as they are.
+    texts = {}
     for page in PAGES:
-        text = page.read_text("utf-8")
-        page.write_text(renewed(text, old, new), "utf-8")
+        texts[page] = renewed(page.read_text("utf-8"), old, new)
+    for page, text in texts.items():
+        page.write_text(text, "utf-8")
     text = json.dumps(new, ensure_ascii=False, indent=1)
     FACTS.write_text(text + "\n", "utf-8")
 

@@ -28,6 +28,7 @@ def _block(writer, node):
 
 def _mathml(node, display):
     mathml = convert(node.astext(), display=display)
-    if "\\" in mathml:  # commands that are not known stay as they are
+    # Commands that the converter does not know stay as they are.
+    if "\\" in mathml:
         logger.warning("unknown command in %s", node.astext(), location=node)
     return mathml

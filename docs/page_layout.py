@@ -9,9 +9,12 @@ import re
 
 from bs4 import BeautifulSoup
 
-PHONE = 34  # characters of a table's row that a phone shows side by side
-PAGE = 70  # the same of the usual width of a page
-SPACED = re.compile(r" (±|×) ")  # signs that stay with both of their numbers
+# How many characters of a table's row a phone shows side by side.
+PHONE = 34
+# How many characters a page of the usual width shows.
+PAGE = 70
+# These signs stay with both of their numbers.
+SPACED = re.compile(r" (±|×) ")
 
 
 def setup(app):
@@ -20,7 +23,8 @@ def setup(app):
 
 
 def _lay_out(app, page, template, context, doctree):
-    if doctree is None:  # the index and the search have no text of ours
+    # The index and the search have no text of ours.
+    if doctree is None:
         return
     body = BeautifulSoup(context["body"], "html.parser")
     for table in body.find_all("table"):
@@ -38,19 +42,19 @@ def lay_out_table(table):
             SPACED.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
         )
     head = [cell.get_text(" ", strip=True) for cell in table.select("thead th")]
-    rows = [row.find_all("td") for row in table.select("tbody tr")]
-    for row in rows:
-        for name, cell in zip(head, row):
+    widths = [_longest_word(name) for name in head]
+    for row in table.select("tbody tr"):
+        for column, cell in enumerate(row.find_all("td")[: len(head)]):
             if cell.get_text(strip=True):
-                cell["data-head"] = name
-    columns = zip(head, *([cell.get_text() for cell in row] for row in rows))
-    width = sum(map(_longest_word, columns)) + 2 * len(head)
+                cell["data-head"] = head[column]
+            longest = _longest_word(cell.get_text())
+            widths[column] = max(widths[column], longest)
+    width = sum(widths) + 2 * len(head)
     if width > PHONE:
         table["class"] = [*table.get("class", []), "list-on-phones"]
     if width > PAGE:
         table["class"] = [*table.get("class", []), "wide"]
 
 
-def _longest_word(cells):
-    words = [word for cell in cells for word in re.split("[ \n]", cell)]
-    return max(map(len, words), default=0)
+def _longest_word(text):
+    return max(len(word) for word in re.split("[ \n]", text))

@@ -41,14 +41,15 @@ def default_of(name):
     if field not in fields or fields[field].is_required():
         return None
     default = fields[field].get_default(call_default_factory=True)
+    # The field's text says what an empty tuple means.
     if default == ():
-        return None  # what an empty one means, the field's text says
+        return None
     simple = (bool, int, float, str, tuple)
     return default if isinstance(default, simple) else None
 
 
 def _signature(app, what, name, obj, options, signature, returns):
-    """Of a layer: Keras gives all of them a `__new__` that takes anything."""
+    """Returns a layer's own arguments, for Keras' `__new__` takes anything."""
     if what == "class" and issubclass(obj, keras.Layer):
         parameters = list(inspect.signature(obj.__init__).parameters.values())
         return str(inspect.Signature(parameters[1:])), returns
@@ -57,32 +58,36 @@ def _signature(app, what, name, obj, options, signature, returns):
 
 def _literal(lines):
     """Marks indented blocks as literal, but for those of a section such as Args."""
-    found, inside, in_section = [], False, False
+    output = []
+    in_block = in_section = False
     for line in lines:
-        indented = line.startswith("    ")
-        if line.strip() and not indented:
-            inside, in_section = False, bool(SECTION.match(line))
-        elif indented and not inside and not in_section:
-            found += ["::", ""]
-            inside = True
-        verbatim = inside or line.lstrip().startswith(("|", ">>>"))
-        found.append(line if verbatim else line.replace("|", "\\|"))
-    return found
+        is_indented = line.startswith("    ")
+        if line.strip() and not is_indented:
+            in_block = False
+            in_section = bool(SECTION.match(line))
+        elif is_indented and not in_block and not in_section:
+            output += ["::", ""]
+            in_block = True
+        if not in_block and not line.lstrip().startswith(("|", ">>>")):
+            line = line.replace("|", "\\|")
+        output.append(line)
+    return output
 
 
 def _tables(lines):
-    found, rows = [], []
+    output, rows = [], []
+    # The empty line ends a table that stands last.
     for line in [*lines, ""]:
         if line.startswith("|"):
             rows.append([cell.strip() for cell in line.strip("|").split("|")])
             continue
         if rows:
-            found += ["", ".. list-table::", "   :header-rows: 1", ""]
+            output += ["", ".. list-table::", "   :header-rows: 1", ""]
             # The second row is a rule.
             for header, *cells in (rows[0], *rows[2:]):
-                found.append(f"   * - {header}")
-                found += [f"     - {cell}" for cell in cells]
-            found.append("")
+                output.append(f"   * - {header}")
+                output += [f"     - {cell}" for cell in cells]
+            output.append("")
             rows = []
-        found.append(line)
-    return found
+        output.append(line)
+    return output

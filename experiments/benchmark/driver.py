@@ -31,43 +31,42 @@ class Worker:
         name, _, variant = peer.partition(":")
         environment = "plain_keras" if name == "tutorial" else name
         python = ROOT / ".bench" / environment / "bin" / "python"
-        # `make` builds it.
+        # `make` builds the environments; without them this one has to do.
         if not python.exists():
             python = sys.executable
-        # Keras reads its backend when it is imported.
-        backend = "jax" if on_jax(peer) else "tensorflow"
-        platform = {"JAX_PLATFORMS": "cpu"} if variant == "cpu" else {}
-        self.peer, self.log = peer, folder / f"{peer.replace(':', '-')}.log"
+        script = root / "experiments" / "benchmark" / "worker.py"
+        variables = {
+            **PASSIVE_WAITING,
+            **os.environ,
+            # Keras reads its backend when it is imported.
+            "KERAS_BACKEND": "jax" if on_jax(peer) else "tensorflow",
+            # Another checkout's code goes before that of the environment.
+            "PYTHONPATH": str(root),
+        }
+        if variant == "cpu":
+            variables["JAX_PLATFORMS"] = "cpu"
+        self.peer = peer
+        self.log = folder / f"{peer.replace(':', '-')}.log"
         with self.log.open("a") as messages:
             self._process = subprocess.Popen(
-                [
-                    python,
-                    root / "experiments" / "benchmark" / "worker.py",
-                    module,
-                    variant,
-                    folder / "text.json",
-                ],
+                [python, script, module, variant, folder / "text.json"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                # Another checkout's code goes before that of the environment.
-                env=PASSIVE_WAITING
-                | os.environ
-                | {"KERAS_BACKEND": backend, "PYTHONPATH": str(root)}
-                | platform,
+                env=variables,
             )
 
-    def ask(self, do: str, **arguments):
+    def ask(self, method: str, **arguments):
         """Calls a method of the process's `Worker`, and returns its answer."""
-        print(f"{self.peer}: {do}", file=sys.stderr)
-        order = json.dumps({"do": do, **arguments})
+        print(f"{self.peer}: {method}", file=sys.stderr)
+        order = json.dumps({"do": method, **arguments})
         # A process that has ended gives no answer either.
         with contextlib.suppress(BrokenPipeError):
             print(order, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            sys.exit(f"{self.peer} failed at {do!r}; see {self.log}.")
+            sys.exit(f"{self.peer} failed at {method!r}; see {self.log}.")
         return json.loads(answer)
 
     def __enter__(self):
@@ -81,9 +80,13 @@ class Worker:
 
 
 class Benchmark:
-    """What both have: options, a text, workers, and results with more facts of them."""
+    """What both benchmarks have: options, a text, workers and results.
 
-    # The modules of peers that have other names than their modules.
+    Args:
+        facts: what the results say of the benchmark beside its provenance.
+    """
+
+    # The modules of peers whose modules have other names.
     modules: dict[str, str] = {}
 
     def __init__(self, options, text: Text, **facts):
@@ -93,13 +96,14 @@ class Benchmark:
         options.out.mkdir(parents=True, exist_ok=True)
         text.save(options.out / "text.json")
         command = shlex.join(["python", "run.py", *sys.argv[1:]])
-        found = provenance().changed(command=command).as_table()
-        found |= {
+        origin = {
+            **provenance().changed(command=command).as_table(),
             "load": os.getloadavg()[0],
             "seed": SEED,
             "text": text.describe(),
+            **facts,
         }
-        self.found = {"provenance": found | facts, "versions": {}}
+        self.results = {"provenance": origin, "versions": {}}
 
     def worker(self, peer: str) -> Worker:
         """Starts the process of a peer."""
@@ -109,10 +113,10 @@ class Benchmark:
 
     def build(self, worker: Worker, **settings) -> dict:
         """Has a worker make its model, and returns what it says of it."""
-        built = worker.ask("build", **settings)
-        self.found["versions"][worker.peer] = built.pop("versions")
-        return built
+        answer = worker.ask("build", **settings)
+        self.results["versions"][worker.peer] = answer.pop("versions")
+        return answer
 
     def write(self):
-        """Writes what has been found so far."""
-        pages.write(self.options.out, self.found)
+        """Writes the results so far."""
+        pages.write(self.options.out, self.results)

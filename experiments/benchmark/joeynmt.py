@@ -32,7 +32,10 @@ from reprt_lab.provenance import provenance
 
 HERE = Path(__file__).parent
 PYTHON = ROOT / ".bench" / "joeynmt" / "bin" / "python"
-RATES, ENDED = r"Tokens per Sec: +(\d+)", r"Interrupt at epoch \d+, step (\d+)"
+# What is read in JoeyNMT's logs.
+RATE = r"Tokens per Sec: +(\d+)"
+LAST_STEP = r"Interrupt at epoch \d+, step (\d+)"
+PERPLEXITY = r"ppl: +([\d.]+)"
 
 
 def train_reprt(options) -> dict:
@@ -53,7 +56,8 @@ def train_reprt(options) -> dict:
         command += [f"--{split}", *files]
     subprocess.run(command, check=True)
     [log] = (options.out / "run").glob("**/log.csv")
-    rows = list(csv.DictReader(log.open()))
+    with log.open() as file:
+        rows = list(csv.DictReader(file))
     seconds = sum(float(row["train_seconds"]) for row in rows)
     tokens = sum(float(row["train_tokens"]) for row in rows)
     return {
@@ -103,16 +107,14 @@ def train_joeynmt(configuration: Path, seconds: float) -> dict:
             sys.exit(f"JoeyNMT has not begun to train; see {log}.")
         time.sleep(0.1)
     time.sleep(seconds)
-    # It then keeps the model, as after the last step.
+    # JoeyNMT then keeps the model, as after the last step.
     process.send_signal(signal.SIGINT)
     process.wait()
-    [steps] = re.findall(ENDED, log.read_text())
-    # Each is that of ten steps.
-    rates = [int(rate) for rate in re.findall(RATES, log.read_text())]
+    [steps] = re.findall(LAST_STEP, log.read_text())
+    # Each rate is that of ten steps.
+    rates = [int(rate) for rate in re.findall(RATE, log.read_text())]
     subprocess.run([*command, "test", configuration], check=True)
-    [perplexity] = re.findall(
-        r"ppl: +([\d.]+)", (logs / "test.log").read_text()
-    )
+    [perplexity] = re.findall(PERPLEXITY, (logs / "test.log").read_text())
     return {
         "seconds": seconds,
         "steps": int(steps),
@@ -123,8 +125,11 @@ def train_joeynmt(configuration: Path, seconds: float) -> dict:
 
 def versions() -> str:
     """Returns the versions of what JoeyNMT computes with."""
-    listed = subprocess.check_output([PYTHON, "-m", "pip", "freeze"], text=True)
-    return ", ".join(re.findall(r"^(?:joeynmt|torch|numpy)==.*", listed, re.M))
+    packages = subprocess.check_output(
+        [PYTHON, "-m", "pip", "freeze"], text=True
+    )
+    lines = re.findall(r"^(?:joeynmt|torch|numpy)==.*", packages, re.M)
+    return ", ".join(lines)
 
 
 if __name__ == "__main__":

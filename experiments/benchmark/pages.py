@@ -17,24 +17,24 @@ COMPARED = {
     "first_step": ("first step", 1, "{:,.2f} s"),
     "start_up": ("start-up in all", 1, "{:,.2f} s"),
 }
-# These say once more what the times say, and are not divided by ours.
+# The measures that are added here are not divided by ours: times say the same.
 MEASURES = COMPARED | {
     "step_tokens": ("tokens/s, step", 1, "{:,.0f}"),
     "epoch_tokens": ("tokens/s, epoch", 1, "{:,.0f}"),
-    # Of the model's own products, without padding, in that of square ones.
+    # How fast the model's own products are, without padding, beside square ones.
     "share": ("share of the products' rate", 1, "{:.0%}"),
 }
 
 
-def write(folder: Path, found: dict):
+def write(folder: Path, results: dict):
     """Writes `results.json` and `results.md`."""
-    (folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
-    (folder / "results.md").write_text(markdown(found) + "\n")
+    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "results.md").write_text(markdown(results) + "\n")
 
 
-def markdown(found: dict) -> str:
+def markdown(results: dict) -> str:
     """Returns the page of what `results.json` has."""
-    parts = [found["work"]] if "work" in found else []
+    parts = [results["work"]] if "work" in results else []
     for section in (
         training,
         side_by_side,
@@ -45,40 +45,36 @@ def markdown(found: dict) -> str:
         start,
         programs,
     ):
-        if found.get(section.__name__):
-            parts += section(found)
-    facts = {**found["provenance"], **found["versions"]}
+        if results.get(section.__name__):
+            parts += section(results)
+    facts = {**results["provenance"], **results["versions"]}
     notes = "\n".join(f"- {name}: {value}" for name, value in facts.items())
     return "\n\n".join([*parts, "## Where, when and of what", notes])
 
 
-def training(found):
-    for model, peers in found["training"].items():
+def training(results):
+    for model, peers in results["training"].items():
         others = {peer: row for peer, row in peers.items() if peer != OURS}
-        ours = {
-            name: [
-                x for row in others.values() for x in row["ours"].get(name, ())
-            ]
-            for name in MEASURES
-        }
-        rows = {OURS: {"measured": ours}} | others
+        our_values = {name: [] for name in MEASURES}
+        for row in others.values():
+            for name, values in our_values.items():
+                values += row["ours"].get(name, ())
+        rows = {OURS: {"measured": our_values}, **others}
         yield f"## {model}"
         yield (
             f"Divided by {OURS} of the same round: median (quartiles). Above 1 is "
             "slower or larger than ours."
         )
-        yield table(
-            {COMPARED[name][0]: _ratio(name) for name in COMPARED}, others
-        )
+        columns = {
+            title: _ratio(name) for name, (title, *_) in COMPARED.items()
+        }
+        yield table(columns, others)
         yield "Values: median (quartiles)."
-        yield table(
-            {
-                title: _value(name, factor, text)
-                for name, (title, factor, text) in MEASURES.items()
-                if any(row["measured"].get(name) for row in rows.values())
-            },
-            rows,
-        )
+        columns = {}
+        for name, (title, factor, text) in MEASURES.items():
+            if any(row["measured"].get(name) for row in rows.values()):
+                columns[title] = _value(name, factor, text)
+        yield table(columns, rows)
         yield "The same weights, no dropout: relative differences of the losses."
         columns = {
             "parameters": lambda row: f"{row['parameters']:,}",
@@ -91,13 +87,12 @@ def training(found):
                 f"{row['losses_difference']:.1e}"
             ),
         }
-        yield table(
-            columns, {p: row for p, row in peers.items() if "losses" in row}
-        )
+        rows = {peer: row for peer, row in peers.items() if "losses" in row}
+        yield table(columns, rows)
 
 
-def side_by_side(found):
-    models = found["side_by_side"]
+def side_by_side(results):
+    models = results["side_by_side"]
     first, *_ = models
     yield "## Our models side by side"
     yield (
@@ -106,15 +101,21 @@ def side_by_side(found):
     )
 
     def share(row):
+        if row is models[first]:
+            return "1"
         shares = _divided(row["seconds"], models[first]["seconds"])
-        return "1" if row is models[first] else _spread(shares, "{:.3f}")
+        return _spread(shares, "{:.3f}")
 
-    parameters = {"parameters": lambda row: f"{row['parameters']:,}"}
-    yield table(parameters | {"training step": share}, models, "model")
+    columns = {
+        "parameters": lambda row: f"{row['parameters']:,}",
+        "training step": share,
+    }
+    yield table(columns, models, "model")
 
 
-def commits(found):
-    commit, models = found["commits"].values()
+def commits(results):
+    commit = results["commits"]["before"]
+    models = results["commits"]["models"]
     yield f"## A step now and at {commit}"
     yield (
         "Median (quartiles) over rounds, in which both took turns on the same batches; "
@@ -130,67 +131,76 @@ def commits(found):
     yield table(columns, models, "model")
 
 
-def searches(found):
-    for search, peers in found["searches"].items():
-        rows = {
-            peer: (row["sentences"], _divided(row["tokens"], row["seconds"]))
-            for peer, row in peers.items()
-        }
-        ours, tokens = rows[OURS][1], peers[OURS]["tokens"][0]
+def searches(results):
+    for search, peers in results["searches"].items():
+        rows = {}
+        for peer, row in peers.items():
+            rates = _divided(row["tokens"], row["seconds"])
+            rows[peer] = {"sentences": row["sentences"], "rates": rates}
+        our_rates = rows[OURS]["rates"]
+        tokens = peers[OURS]["tokens"][0]
         yield f"## Translation, {search}"
         yield (
             "Median (quartiles) over rounds, in which all took turns; above 1 is "
             f"slower than {OURS}."
         )
         columns = {
-            "sentences timed": lambda row: f"{row[0]:,}",
-            f"time a token, {OURS} = 1": (
-                lambda row: _spread(_divided(ours, row[1]), "{:.2f}")
+            "sentences timed": lambda row: f"{row['sentences']:,}",
+            f"time a token, {OURS} = 1": lambda row: _spread(
+                _divided(our_rates, row["rates"]), "{:.2f}"
             ),
-            "tokens/s": lambda row: _spread(row[1], "{:,.0f}"),
-            f"all {tokens:,} tokens": (
-                lambda row: f"{tokens / np.median(row[1]):,.1f} s"
+            "tokens/s": lambda row: _spread(row["rates"], "{:,.0f}"),
+            f"all {tokens:,} tokens": lambda row: (
+                f"{tokens / np.median(row['rates']):,.1f} s"
             ),
         }
         yield table(columns, rows)
 
 
-def agreement(found):
-    peers = found["agreement"]
-    searches = dict.fromkeys(
-        search for row in peers.values() for search in row["same"]
-    )
+def agreement(results):
+    peers = results["agreement"]
     yield "## The same model and search"
     yield (
         f"Greatest difference from {OURS}, and how many translations are the same to "
         "the last token."
     )
+
+    def count(search):
+        return lambda row: row["same"].get(search, "–")
+
     columns = {
         "log-probability of a given token": lambda row: f"{row['scores']:.1e}"
     }
-    for search in searches:
-        columns[search] = lambda row, of=search: row["same"].get(of, "–")
+    for row in peers.values():
+        for search in row["same"]:
+            columns[search] = count(search)
     yield table(columns, peers)
 
 
-def growth(found):
-    peers = found["growth"]
+def growth(results):
+    peers = results["growth"]
     yield "## As translations grow"
     yield (
         "Greedy, a step on average over translations that are all so long "
-        f"({found['provenance']['growth_sentences']} sentences at once, initial "
+        f"({results['provenance']['growth_sentences']} sentences at once, initial "
         "weights, [END] forbidden). A step that costs the same however much has been "
         "translated makes columns that stay as they are."
     )
 
     def step(peer):
-        return lambda n: _spread(peers[peer][n], "{:,.1f} ms", 1000 / int(n))
+        return lambda tokens: _spread(
+            peers[peer][tokens], "{:,.1f} ms", 1000 / int(tokens)
+        )
 
-    lengths = {tokens: tokens for peer in peers.values() for tokens in peer}
-    yield table({peer: step(peer) for peer in peers}, lengths, "tokens")
+    columns = {peer: step(peer) for peer in peers}
+    lengths = {}
+    for times in peers.values():
+        for tokens in times:
+            lengths[tokens] = tokens
+    yield table(columns, lengths, "tokens")
 
 
-def start(found):
+def start(results):
     yield "## Start"
     yield (
         "Not part of the times above. The first translation is that of one sentence, "
@@ -202,11 +212,11 @@ def start(found):
         "first translation": lambda row: f"{row['first']:.2f} s",
         "peak memory": lambda row: f"{row['memory'] / 2**20:,.0f} MiB",
     }
-    yield table(columns, found["start"])
+    yield table(columns, results["start"])
 
 
-def programs(found):
-    seconds = [row["seconds"] for row in found["programs"].values()]
+def programs(results):
+    seconds = [row["seconds"] for row in results["programs"].values()]
     yield "## Whole programs"
     yield (
         f"Each trained for {max(seconds):,.0f} s on the same text and vocabularies, "
@@ -217,7 +227,7 @@ def programs(found):
         "target tokens/s": lambda row: f"{row['tokens_per_second']:,.0f}",
         "validation loss": lambda row: f"{row['validation_loss']:.3f}",
     }
-    yield table(columns, found["programs"], "program")
+    yield table(columns, results["programs"], "program")
 
 
 def _ratio(name):
@@ -236,7 +246,7 @@ def _divided(values, divisors):
 
 
 def _spread(values, text, factor=1):
-    """The median and the quartiles of what was measured; a dash of nothing."""
+    """Returns the median and the quartiles of values, or a dash without any."""
     if not values:
         return "–"
     median, low, high = np.percentile(values, (50, 25, 75)) * factor

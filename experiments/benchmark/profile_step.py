@@ -17,10 +17,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parents[2]
 ROUNDS = 3
 MODELS = ("repe", "repe-causal", "baseline")
-# What operations do, by the beginnings of their names; the rest works by element.
+# What operations do, by the prefixes of their names; the rest works by element.
 KINDS = {
     "products of all tokens": ("MklMatMul", "MklNativeFusedMatMul", "MatMul"),
     "products of attention": ("MklBatchMatMul", "BatchMatMul"),
@@ -49,15 +51,15 @@ def profile(model: str, batches=8):
     tf.config.threading.set_inter_op_parallelism_threads(1)
     text = generate(64 * 2 * batches)
     peer = Peer(Settings(vocab_sizes=text.vocab_sizes, model=model))
-    samples = []
+    text_batches = []
     for first in range(0, len(text), BATCH_SIZE):
         rows = text.take(range(first, first + BATCH_SIZE))
-        samples.append(rows.batch())
-    for batch in samples:
+        text_batches.append(rows.batch())
+    for batch in text_batches:
         peer.step(batch)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
-            for batch in samples[:batches]:
+            for batch in text_batches[:batches]:
                 peer.step(batch)
         [file] = Path(folder).glob("**/*.xplane.pb")
         space = xplane_pb2.XSpace.FromString(file.read_bytes())
@@ -67,33 +69,42 @@ def profile(model: str, batches=8):
             for event in line.events:
                 label = plane.event_metadata[event.metadata_id].name
                 name, _, operation = label.rpartition(":")
-                # Others are functions of TensorFlow itself, or whole graphs.
-                own = "::" in label or not operation.strip("_").isalnum()
-                if name and not own and "Call" not in operation:
+                # The other events are functions of TensorFlow, or whole graphs.
+                is_operation = (
+                    name
+                    and "::" not in label
+                    and operation.strip("_").isalnum()
+                    and "Call" not in operation
+                )
+                if is_operation:
                     times[_kind(operation)] += event.duration_ps / 1e9 / batches
     print(json.dumps(times))
 
 
 def _kind(operation):
-    for kind, beginnings in KINDS.items():
-        if operation.lstrip("_").startswith(beginnings):
+    for kind, prefixes in KINDS.items():
+        if operation.lstrip("_").startswith(prefixes):
             return kind
     return REST
 
 
-def measured(tree: Path, model: str) -> dict:
+def measure(tree: Path, model: str) -> dict:
     """Returns the milliseconds of each kind of operation, of the code in a folder."""
     path = os.pathsep.join([str(tree), str(tree / "experiments" / "benchmark")])
     code = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); "
     code += f"import profile_step; profile_step.profile({model!r})"
-    printed = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-P", "-c", code],
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=True,
     )
-    return json.loads(printed.stdout.splitlines()[-1])
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def _total(times: dict) -> float:
+    return sum(times.values())
 
 
 def draw(results: dict, path: Path):
@@ -101,24 +112,20 @@ def draw(results: dict, path: Path):
     import matplotlib
     from matplotlib.figure import Figure
 
-    # The same file from the same numbers.
+    # The same numbers make the same file.
     matplotlib.rcParams["svg.hashsalt"] = "reprt"
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     axes = figure.subplots()
-    bars = []
-    for model in results["steps"]:
-        bars += [
-            (f"{model}, before", model, "before"),
-            (f"{model}, now", model, "now"),
-        ]
-    left = [0.0] * len(bars)
+    labels, steps = [], []
+    for model, trees in results["steps"].items():
+        for name in ("before", "now"):
+            labels.append(f"{model}, {name}")
+            steps.append(trees[name])
+    left = np.zeros(len(labels))
     for kind in (*KINDS, REST):
-        widths = [
-            results["steps"][model][when].get(kind, 0)
-            for _, model, when in bars
-        ]
-        axes.barh([label for label, *_ in bars], widths, left=left, label=kind)
-        left = [start + width for start, width in zip(left, widths)]
+        widths = np.array([times.get(kind, 0) for times in steps])
+        axes.barh(labels, widths, left=left, label=kind)
+        left = left + widths
     axes.invert_yaxis()
     axes.set_xlabel("milliseconds of a training step, one operation at a time")
     axes.legend(loc="lower left", fontsize="small")
@@ -140,15 +147,13 @@ def main():
         rounds = collections.defaultdict(list)
         for _ in range(ROUNDS):
             for name, tree in trees.items():
-                rounds[name].append(measured(tree, model))
+                rounds[name].append(measure(tree, model))
         # Other work on the machine only adds to times.
         results["steps"][model] = {
-            name: min(times, key=lambda kinds: sum(kinds.values()))
-            for name, times in rounds.items()
+            name: min(rounds[name], key=_total) for name in trees
         }
-    (options.out / "profile.json").write_text(
-        json.dumps(results, indent=1) + "\n"
-    )
+    text = json.dumps(results, indent=1)
+    (options.out / "profile.json").write_text(text + "\n")
     draw(results, ROOT / "docs" / "step_profile.svg")
 
 

@@ -27,15 +27,16 @@ if __name__ == "__main__":
     for name, kind in {"train": Training, "translate": Translating}.items():
         command = commands.add_parser(name)
         command.set_defaults(kind=kind)
-        peers, variants = (
-            list(kind.everyone),
-            "with a variant after a colon, if any",
+        command.add_argument(
+            "--peers",
+            nargs="+",
+            default=list(kind.all_peers),
+            help="with a variant after a colon, if any",
         )
-        command.add_argument("--peers", nargs="+", default=peers, help=variants)
         command.add_argument("--rounds", type=int, default=5)
         command.add_argument("--out", type=Path, default=Path(kind.out))
         kind.add_arguments(command.add_argument)
     options = parser.parse_args()
     benchmark = options.kind(options)
     benchmark.run()
-    print(pages.markdown(benchmark.found))
+    print(pages.markdown(benchmark.results))

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,10 @@ RESULTS = REPOSITORY / "experiments" / "results" / "benchmark" / "scale.jsonl"
 PAIRS = 50_000, 200_000, 800_000, 2_000_000
 VOCABULARIES = "bpe", "wordpiece"
 FORMS = 60_000
-# Words of a sentence of TED: on average, and the spread of a log-normal distribution.
+# The words of a sentence of TED, on average, and the deviation of their logarithm.
 MEAN_WORDS, SPREAD = 20, 0.62
+# How many sentences are written at once.
+SENTENCES = 10_000
 LANGUAGES = "de", "en"
 STAGES = "reading", "learning", "encoding", "first_step", "cold", "warm"
 
@@ -39,25 +42,34 @@ def write_text(folder: Path, pairs: int):
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     for language in LANGUAGES:
-        letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-        forms = set()
-        while len(forms) < FORMS:
-            length = random.integers(2, 14)
-            forms.add("".join(random.choice(letters, length)))
-        words = np.array(sorted(forms))
-        random.shuffle(words)
+        words = _words(random)
         with open(folder / "unfinished", "w") as file:
-            for start in range(0, pairs, 10_000):
-                lengths = random.lognormal(
-                    np.log(MEAN_WORDS) - SPREAD**2 / 2,
-                    SPREAD,
-                    min(10_000, pairs - start),
-                )
-                for length in lengths.round().clip(1, 100).astype(int):
-                    ranks = FORMS ** random.random(length)
-                    line = " ".join(words[ranks.astype(int) - 1])
-                    file.write(f"{line.capitalize()} .\n")
+            for start in range(0, pairs, SENTENCES):
+                count = min(SENTENCES, pairs - start)
+                file.writelines(_sentences(random, words, count))
         (folder / "unfinished").rename(folder / f"text.{language}")
+
+
+def _words(random) -> np.ndarray:
+    """Draws the forms of a language, the most frequent first."""
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    forms = set()
+    while len(forms) < FORMS:
+        length = random.integers(2, 14)
+        forms.add("".join(random.choice(letters, length)))
+    words = np.array(sorted(forms))
+    random.shuffle(words)
+    return words
+
+
+def _sentences(random, words: np.ndarray, count: int) -> Iterator[str]:
+    """Draws lines of text."""
+    mean = np.log(MEAN_WORDS) - SPREAD**2 / 2
+    lengths = random.lognormal(mean, SPREAD, count)
+    for length in lengths.round().clip(1, 100).astype(int):
+        ranks = FORMS ** random.random(length)
+        line = " ".join(words[ranks.astype(int) - 1])
+        yield f"{line.capitalize()} .\n"
 
 
 class Stages:
@@ -73,7 +85,9 @@ class Stages:
     def reading(self):
         from reprt.data.corpora import own
 
-        files = [str(self.folder / f"text.{each}") for each in LANGUAGES]
+        files = [
+            str(self.folder / f"text.{language}") for language in LANGUAGES
+        ]
         corpus = own.load("de_to_en", files)
         corpus.digest()
         return corpus
@@ -116,7 +130,8 @@ class Stages:
         import tensorflow  # noqa: F401
         import tensorflow_text  # noqa: F401
 
-        import reprt  # noqa: F401  (it keeps TensorFlow quiet)
+        # This keeps TensorFlow quiet.
+        import reprt  # noqa: F401
 
         if stage in ("learning", "encoding", "first_step"):
             self.corpus = self.reading()
@@ -135,23 +150,22 @@ class Stages:
         return {"seconds": round(seconds, 2), "peak_memory_bytes": peak}
 
 
-def measured(folder: Path, vocabulary: str, stage: str) -> dict:
+def measure_stage(folder: Path, vocabulary: str, stage: str) -> dict:
     """Measures a stage in a process of its own."""
-    cache = folder / f"cache-{'cold' if stage == 'cold' else vocabulary}"
+    cache = folder / f"cache-{vocabulary}"
+    if stage == "cold":
+        cache = folder / "cache-cold"
     if stage in ("reading", "cold"):
         shutil.rmtree(cache, ignore_errors=True)
     if stage == "warm" and not (cache / "ids").exists():
-        measured(folder, vocabulary, "encoding")
+        measure_stage(folder, vocabulary, "encoding")
     command = [sys.executable, __file__, "--stage", stage, "--folder", folder]
+    command += ["--vocabularies", vocabulary]
     environment = os.environ | {
         "REPRT_CACHE": str(cache),
         "PYTHONPATH": str(REPOSITORY),
     }
-    output = subprocess.check_output(
-        [*command, "--vocabularies", vocabulary],
-        env=environment,
-        text=True,
-    )
+    output = subprocess.check_output(command, env=environment, text=True)
     if stage == "cold":
         shutil.rmtree(cache)
     return json.loads(output.splitlines()[-1])
@@ -189,7 +203,8 @@ def main():
     sys.path.insert(0, str(REPOSITORY))
     from reprt_lab.provenance import provenance
 
-    told = provenance().as_table()
+    origin = provenance().as_table()
+    facts = ("commit", "hardware", "python", "versions")
     for pairs in options.pairs:
         folder = options.folder / str(pairs)
         write_text(folder, pairs)
@@ -201,12 +216,10 @@ def main():
                     "pairs": pairs,
                     "vocabulary": vocabulary,
                     "stage": stage,
-                    **measured(folder, vocabulary, stage),
-                    **{
-                        name: told[name]
-                        for name in ("commit", "hardware", "python", "versions")
-                    },
+                    **measure_stage(folder, vocabulary, stage),
                 }
+                for name in facts:
+                    row[name] = origin[name]
                 print(pairs, vocabulary, stage, row["seconds"], file=sys.stderr)
                 with options.out.open("a") as file:
                     file.write(json.dumps(row) + "\n")

@@ -25,7 +25,8 @@ class Text:
 
     def take(self, indices) -> "Text":
         """Returns the pairs of these numbers, in this order."""
-        source, target = ([side[i] for i in indices] for side in self._sides)
+        source = [self.source[index] for index in indices]
+        target = [self.target[index] for index in indices]
         return dataclasses.replace(self, source=source, target=target)
 
     def first(self, count: int) -> "Text":
@@ -40,8 +41,9 @@ class Text:
         """Returns source, inputs and labels, int32 and padded with 0."""
         # Each target loses its own last token, not the batch's last column: padding
         # must not turn [END] into an input.
-        inputs, labels = zip(*((row[:-1], row[1:]) for row in self.target))
-        return [_padded(rows) for rows in (self.source, inputs, labels)]
+        inputs = [row[:-1] for row in self.target]
+        labels = [row[1:] for row in self.target]
+        return [_pad(self.source), _pad(inputs), _pad(labels)]
 
     def target_tokens(self) -> int:
         """Returns the number of real tokens that are predicted."""
@@ -49,38 +51,44 @@ class Text:
 
     def save(self, path: Path):
         """Writes the file that `load` reads."""
-        sides = ([row.tolist() for row in side] for side in self._sides)
-        path.write_text(json.dumps([self.name, self.vocab_sizes, *sides]))
+        source = [row.tolist() for row in self.source]
+        target = [row.tolist() for row in self.target]
+        text = json.dumps([self.name, self.vocab_sizes, source, target])
+        path.write_text(text)
 
     def describe(self) -> dict:
         """Returns what a reader needs to know of the text."""
-        ids = np.concatenate([row for side in self._sides for row in side])
-        means = [np.mean([len(row) for row in side]) for side in self._sides]
+        means = []
+        for side in (self.source, self.target):
+            mean = np.mean([len(row) for row in side])
+            means.append(round(float(mean), 1))
+        ids = np.concatenate([*self.source, *self.target]).astype("int32")
         return {
             "name": self.name,
             "pairs": len(self),
             "vocab_sizes": list(self.vocab_sizes),
-            "mean_tokens": [round(float(mean), 1) for mean in means],
-            "sha256": hashlib.sha256(ids.astype("int32").tobytes()).hexdigest(),
+            "mean_tokens": means,
+            "sha256": hashlib.sha256(ids.tobytes()).hexdigest(),
         }
 
-    @property
-    def _sides(self):
-        return self.source, self.target
 
-
-def _padded(rows):
-    batch = np.zeros((len(rows), max(map(len, rows))), "int32")
-    for padded, row in zip(batch, rows):
-        padded[: len(row)] = row
+def _pad(rows):
+    length = max(len(row) for row in rows)
+    batch = np.zeros((len(rows), length), "int32")
+    for number, row in enumerate(rows):
+        batch[number, : len(row)] = row
     return batch
 
 
 def load(path: Path) -> Text:
     """Reads what `save` has written."""
-    name, sizes, *sides = json.loads(Path(path).read_text())
-    rows = ([np.array(row, "int32") for row in side] for side in sides)
-    return Text(name, tuple(sizes), *rows)
+    name, sizes, source, target = json.loads(Path(path).read_text())
+    return Text(
+        name,
+        tuple(sizes),
+        [np.array(row, "int32") for row in source],
+        [np.array(row, "int32") for row in target],
+    )
 
 
 def generate(
@@ -93,18 +101,22 @@ def generate(
     Zipf has it, since a batch that repeats frequent words touches fewer rows of the
     embedding.
     """
-    random, spread, together = np.random.default_rng(seed), 0.62, 0.9
+    random = np.random.default_rng(seed)
+    spread, correlation = 0.62, 0.9
     normal = random.standard_normal((2, pairs))
-    normal[1] = together * normal[0] + (1 - together**2) ** 0.5 * normal[1]
+    noise = (1 - correlation**2) ** 0.5
+    normal[1] = correlation * normal[0] + noise * normal[1]
     lengths = mean_tokens * np.exp(spread * normal - spread**2 / 2)
     lengths = np.clip(np.rint(lengths), 4, 128).astype(int)
 
     def row(length, vocab_size):
-        rank = (vocab_size - FIRST_PIECE) ** random.random(length - 2)
-        pieces = FIRST_PIECE - 1 + rank.astype("int32")
+        ranks = (vocab_size - FIRST_PIECE) ** random.random(length - 2)
+        pieces = FIRST_PIECE - 1 + ranks.astype("int32")
         return np.concatenate([[START], pieces, [END]]).astype("int32")
 
-    sides = (
-        [row(n, size) for n in ns] for ns, size in zip(lengths, vocab_sizes)
+    return Text(
+        f"generated ids, seed {seed}",
+        vocab_sizes,
+        source=[row(length, vocab_sizes[0]) for length in lengths[0]],
+        target=[row(length, vocab_sizes[1]) for length in lengths[1]],
     )
-    return Text(f"generated ids, seed {seed}", vocab_sizes, *sides)

@@ -17,30 +17,34 @@ from driver import Benchmark, Worker, on_jax
 from peers.settings import OURS
 from text import generate
 
-# How far losses may be from ours, and over a training from the reference's.
-FIRST_LOSS, LOSSES = 1e-5, 1e-4
+# How far the first loss may be from ours, relatively.
+FIRST_LOSS = 1e-5
+# How far the losses of a training may be from the reference's, relatively.
+LOSSES = 1e-4
 
 
 class Training(Benchmark):
     """Trains, for the command's options."""
 
-    # The models of each peer: of ours any preset, and any model of a recipe.
-    everyone = {
+    # The models of each peer. Ours has any preset, and any model of a recipe.
+    all_peers = {
         OURS: (),
         "plain_keras": ("baseline", "repe"),
         "plain_jax": ("baseline", "repe"),
         "keras_hub": ("baseline",),
         "pytorch": ("baseline",),
     }
-    modules, out = {"reprt:fit": "reprt_by_fit"}, "runs/benchmark"
+    modules = {"reprt:fit": "reprt_by_fit"}
+    out = "runs/benchmark"
 
     @classmethod
     def add_arguments(cls, add):
-        both, which = (
-            ["baseline", "repe"],
-            "presets, or RECIPE:MODEL, such as a.toml:b",
+        add(
+            "--models",
+            nargs="+",
+            default=["baseline", "repe"],
+            help="presets, or RECIPE:MODEL, such as a.toml:b",
         )
-        add("--models", nargs="+", default=both, help=which)
         add(
             "--inexact",
             nargs="+",
@@ -63,16 +67,15 @@ class Training(Benchmark):
 
     def __init__(self, options):
         super().__init__(options, generate(6400))
-        self.found |= {"training": {}, "side_by_side": {}}
+        self.results |= {"training": {}, "side_by_side": {}}
 
     def run(self):
         for model in self.options.models:
-            names = {peer: peer.partition(":")[0] for peer in self.peers[1:]}
-            others = [
-                peer
-                for peer, name in names.items()
-                if name == OURS or model in self.everyone[name]
-            ]
+            others = []
+            for peer in self.peers[1:]:
+                name = peer.partition(":")[0]
+                if name == OURS or model in self.all_peers[name]:
+                    others.append(peer)
             if self.options.agreement_steps:
                 self._show_agreement(model, [OURS, *others])
             for peer in others:
@@ -83,97 +86,102 @@ class Training(Benchmark):
             self._compare_commits()
 
     def _row(self, model, peer):
-        rows = self.found["training"].setdefault(model, {})
+        rows = self.results["training"].setdefault(model, {})
         return rows.setdefault(peer, {"measured": {}, "ours": {}})
 
     def _show_agreement(self, model, peers):
         """Trains all from our initial weights, without dropout, and compares."""
-        given, count = {}, self.options.agreement_steps
         for peer in peers:
+            # With `dense`, Adam is as it is defined: by default Keras squares the
+            # gradient of each occurrence of an id, and PyTorch squares their sum.
+            settings = {"model": model, "dropout": 0, "dense": True}
+            # Ours comes first, and saves the weights of all others.
+            if peer != OURS:
+                settings["weights"] = self.weights
             with self.worker(peer) as worker:
-                # Adam as it is defined: by default Keras squares the gradient of each
-                # occurrence of an id, and PyTorch squares their sum.
-                built = self.build(
-                    worker, model=model, dropout=0, dense=True, **given
-                )
+                answer = self.build(worker, **settings)
                 if peer == OURS:
                     worker.ask("save", path=self.weights)
-                    given = {"weights": self.weights}
-                losses = worker.ask("train", first=0, count=count, size=8)
-            facts = {"parameters": built["parameters"], "first_loss": losses[0]}
-            self._row(model, peer).update(facts, losses=losses)
+                losses = worker.ask(
+                    "train",
+                    first=0,
+                    count=self.options.agreement_steps,
+                    size=8,
+                )
+            row = self._row(model, peer)
+            row["parameters"] = answer["parameters"]
+            row["first_loss"] = losses[0]
+            row["losses"] = losses
         os.remove(self.weights)
-        rows, wrong = self.found["training"][model], []
-        ours = rows[OURS]
-        reference = rows.get("plain_keras", ours)["losses"]
+        rows = self.results["training"][model]
+        our_row = rows[OURS]
+        reference = rows.get("plain_keras", our_row)["losses"]
+        others = set()
         for peer, row in rows.items():
-            first = _difference(row["first_loss"], ours["first_loss"])
+            first = _difference(row["first_loss"], our_row["first_loss"])
             losses = _difference(row["losses"], reference)
-            row.update(first_loss_difference=first, losses_difference=losses)
-            same = row["parameters"] == ours["parameters"]
+            row["first_loss_difference"] = first
+            row["losses_difference"] = losses
+            same = row["parameters"] == our_row["parameters"]
             if not (same and first <= FIRST_LOSS and losses <= LOSSES):
-                wrong.append(peer)
+                others.add(peer)
         self.write()
-        if others := set(wrong) - set(self.options.inexact):
+        others -= set(self.options.inexact)
+        if others:
             sys.exit(
                 f"{model}: not the same model, so nothing is timed: {others}."
             )
 
     def _measure(self, model, peer):
-        """Our model and a peer's, by turns."""
+        """Measures our model and a peer's, by turns."""
         row, steps = self._row(model, peer), self.options.steps
-        with self.worker(OURS) as ours, self.worker(peer) as theirs:
-
-            def measured(worker, values):
-                into = row["ours" if worker is ours else "measured"]
-                for name, value in values.items():
-                    into.setdefault(name, []).append(value)
-
-            for worker in (ours, theirs):
-                built = self.build(worker, model=model)
-                found = {"import": built["import"], "build": built["build"]}
-                found["first_step"] = worker.ask("step", first=0, count=1)[
-                    "step"
-                ]
-                measured(worker, found | {"start_up": sum(found.values())})
-            for worker in (ours, theirs):
-                # Other shapes, a small last batch among them: a tf.function has seen
-                # enough of them then to be traced no more; JAX is compiled for each.
+        with self.worker(OURS) as our_worker, self.worker(peer) as peer_worker:
+            turns = [(our_worker, row["ours"]), (peer_worker, row["measured"])]
+            for worker, values in turns:
+                answer = self.build(worker, model=model)
+                start = {"import": answer["import"], "build": answer["build"]}
+                step = worker.ask("step", first=0, count=1)
+                start["first_step"] = step["step"]
+                start["start_up"] = sum(start.values())
+                _append(values, start)
+            for worker, _ in turns:
+                # These batches have other shapes, and the last is small. After them a
+                # tf.function is traced no more; JAX is compiled for each shape.
                 count = self.options.rounds * steps if on_jax(peer) else 1
                 worker.ask("train", first=2, count=count)
                 worker.ask("epoch", number=0, count=71)
             for number in range(self.options.rounds):
-                for do, arguments in (
-                    ("step", {"first": 2 + number * steps, "count": steps}),
-                    ("epoch", {"number": number, "count": self.options.pairs}),
-                    ("pipeline", {"number": number}),
-                ):
-                    for worker in (
-                        (ours, theirs) if number % 2 else (theirs, ours)
-                    ):
-                        measured(worker, worker.ask(do, **arguments))
+                turns.reverse()
+                orders = {
+                    "step": {"first": 2 + number * steps, "count": steps},
+                    "epoch": {"number": number, "count": self.options.pairs},
+                    "pipeline": {"number": number},
+                }
+                for method, arguments in orders.items():
+                    for worker, values in turns:
+                        _append(values, worker.ask(method, **arguments))
                 self.write()
 
     def _compare_models(self):
-        """What share of the first model's time the others take, in ours."""
-        steps, rows = self.options.steps, self.found["side_by_side"]
+        """Measures the steps of our models, by turns on the same batches."""
+        steps, rows = self.options.steps, self.results["side_by_side"]
         with contextlib.ExitStack() as stack:
             workers = {}
             for model in self.options.models:
-                worker = workers[model] = stack.enter_context(self.worker(OURS))
+                worker = stack.enter_context(self.worker(OURS))
+                workers[model] = worker
                 parameters = self.build(worker, model=model)["parameters"]
                 rows[model] = {"parameters": parameters, "seconds": []}
                 worker.ask("train", first=0, count=4)
             for number in range(self.options.rounds):
+                first = 4 + number * steps
                 for model, worker in workers.items():
-                    took = worker.ask(
-                        "step", first=4 + number * steps, count=steps
-                    )
-                    rows[model]["seconds"].append(took["step"])
+                    step = worker.ask("step", first=first, count=steps)
+                    rows[model]["seconds"].append(step["step"])
         self.write()
 
     def _compare_commits(self):
-        """Our steps now and at an earlier commit, by turns on the same batches."""
+        """Measures steps now and at an earlier commit, by turns on the same batches."""
         root, steps = self.options.before.resolve(), self.options.steps
         commit = subprocess.run(
             ["git", "-C", root, "rev-parse", "--short=12", "HEAD"],
@@ -182,30 +190,37 @@ class Training(Benchmark):
             check=True,
         )
         rows = {}
-        self.found["commits"] = {
+        self.results["commits"] = {
             "before": commit.stdout.strip(),
             "models": rows,
         }
         for model in self.options.models:
-            row = rows[model] = {"before": [], "now": []}
+            row = {"before": [], "now": []}
+            rows[model] = row
             with (
-                Worker(OURS, OURS, self.options.out, root) as before,
-                Worker(OURS, OURS, self.options.out) as now,
+                Worker(OURS, OURS, self.options.out, root) as old_worker,
+                Worker(OURS, OURS, self.options.out) as worker,
             ):
-                for worker in (before, now):
+                turns = [(old_worker, row["before"]), (worker, row["now"])]
+                for worker, _ in turns:
                     worker.ask("build", model=model)
                     worker.ask("train", first=0, count=4)
                 for number in range(self.options.rounds):
-                    turns = [("before", before), ("now", now)]
-                    for name, worker in turns[:: 1 if number % 2 else -1]:
-                        took = worker.ask(
-                            "step", first=4 + number * steps, count=steps
-                        )
-                        row[name].append(took["step"])
+                    turns.reverse()
+                    first = 4 + number * steps
+                    for worker, seconds in turns:
+                        step = worker.ask("step", first=first, count=steps)
+                        seconds.append(step["step"])
             self.write()
 
 
-def _difference(found, wanted):
+def _append(lists, values):
+    """Appends each value to the list of its name."""
+    for name, value in values.items():
+        lists.setdefault(name, []).append(value)
+
+
+def _difference(values, reference):
     """Returns the greatest relative difference."""
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    return float(np.max(np.abs(found - wanted) / np.abs(wanted)))
+    values, reference = np.asarray(values), np.asarray(reference)
+    return float(np.max(np.abs(values - reference) / np.abs(reference)))

@@ -7,7 +7,6 @@ know when to end, so [END] is forbidden, and every translation has as many token
 """
 
 import contextlib
-import itertools
 import os
 import sys
 
@@ -17,48 +16,79 @@ from peers.settings import OURS
 from text import Text, generate
 
 BASELINES = (
-    *("reprt", "reprt:jax", "reprt:xla", "tutorial", "ctranslate2"),
-    *("ctranslate2:parallel", "ctranslate2:mkl", "ctranslate2:parallel-mkl"),
+    "reprt",
+    "reprt:jax",
+    "reprt:xla",
+    "tutorial",
+    "ctranslate2",
+    "ctranslate2:parallel",
+    "ctranslate2:mkl",
+    "ctranslate2:parallel-mkl",
 )
 INFORMATION = (
-    *("reprt:repe-causal", "reprt:repe-causal-jax", "reprt:repe-causal-xla"),
+    "reprt:repe-causal",
+    "reprt:repe-causal-jax",
+    "reprt:repe-causal-xla",
     "reprt:repe",
 )
+# The beams of each search.
 SEARCHES = {"greedy": 1, "4 beams": 4}
-PAIR, MAX_TOKENS = "pt_to_en", 128  # of the text
-TOKENS, AT_ONCE = 30, 4  # of a translation; sentences that grow
-# How far the log-probability of a given token may be from ours, and of how many.
-SCORES, SCORED = 1e-4, 64
+# The pair of the text, and how many tokens its sentences have at most.
+PAIR, MAX_TOKENS = "pt_to_en", 128
+# How many tokens a translation has.
+TOKENS = 30
+# How many sentences are translated at once to ever longer translations.
+GROWTH_SENTENCES = 4
+# How far the log-probability of a given token may be from ours.
+SCORE_DIFFERENCE = 1e-4
+# In how many sentences the log-probabilities are compared.
+SCORED_SENTENCES = 64
+# A log-probability below this is that of a token that is forbidden.
+FORBIDDEN = -1e6
 
 
 class Translating(Benchmark):
     """Translates, for the command's options."""
 
-    everyone = (*BASELINES, *INFORMATION)
+    all_peers = (*BASELINES, *INFORMATION)
     modules = {OURS: "reprt_search", "tutorial": "plain_keras"}
     out = "runs/decoding"
 
     @classmethod
     def add_arguments(cls, add):
-        samples, lengths = (
-            ["tutorial=12", "reprt:repe=256"],
-            [64, 128, 256, 512],
-        )
         add("--batch-size", type=int, default=64)
         add("--text", help="as `reprt train --text`; else generated ids")
         add("--sentences", type=int, default=1803, help="at most")
-        add("--sample", action="append", default=samples, help="PEER=SENTENCES")
-        add("--growth", nargs="*", type=int, default=lengths, help="tokens")
+        add(
+            "--sample",
+            action="append",
+            default=["tutorial=12", "reprt:repe=256"],
+            help="PEER=SENTENCES",
+        )
+        add(
+            "--growth",
+            nargs="*",
+            type=int,
+            default=[64, 128, 256, 512],
+            help="tokens",
+        )
         add("--growth-rounds", type=int, default=3)
 
     def __init__(self, options):
         text = _text(options)
-        facts = {"threads": os.cpu_count(), "growth_sentences": AT_ONCE}
-        super().__init__(options, text, **facts)
+        super().__init__(
+            options,
+            text,
+            threads=os.cpu_count(),
+            growth_sentences=GROWTH_SENTENCES,
+        )
         self.lengths = [len(ids) for ids in text.source]
-        self.samples = dict(sample.split("=") for sample in options.sample)
+        self.samples = {}
+        for sample in options.sample:
+            peer, count = sample.split("=")
+            self.samples[peer] = int(count)
         source, target = text.vocab_sizes
-        self.found["work"] = (
+        self.results["work"] = (
             f"{len(text):,} sentences of {text.name}, vocabularies of {source:,} and "
             f"{target:,}. Translated to {TOKENS} tokens each: untrained, with [END] "
             f"forbidden. Batches of {options.batch_size} sentences of like length, "
@@ -66,7 +96,7 @@ class Translating(Benchmark):
             "they are spread evenly over all lengths, and the last column is what all "
             "would take."
         )
-        self.found |= {
+        self.results |= {
             "searches": {},
             "agreement": {},
             "growth": {},
@@ -74,7 +104,7 @@ class Translating(Benchmark):
         }
 
     def run(self):
-        """All peers by turns, once they have shown that they are the same."""
+        """Times all peers by turns, once they have shown that they are the same."""
         options, workers = self.options, {}
         with contextlib.ExitStack() as stack:
             # They start one after the other, so that nothing else runs meanwhile.
@@ -84,54 +114,61 @@ class Translating(Benchmark):
             os.remove(self.weights)
             self._show_agreement(workers)
             for peer, worker in workers.items():
-                # Batches of several shapes, for our graphs; XLA compiles each.
-                count, few = self._count(peer), 2 * options.batch_size + 1
-                by_xla = on_jax(peer) or peer.endswith("xla")
-                chosen = self._sample(count if by_xla else min(count, few))
-                for search in self._searches(peer):
-                    self._translate(worker, chosen, SEARCHES[search])
+                self._warm_up(peer, worker)
             for number in range(options.rounds):
                 self._round(number, workers)
             for peer, worker in workers.items():
-                self.found["start"][peer]["memory"] = worker.ask("memory")
+                self.results["start"][peer]["memory"] = worker.ask("memory")
             if options.growth:
-                ours = [p for p in self.peers if p in (OURS, *INFORMATION)]
-                self._grow({peer: workers[peer] for peer in ours})
+                self._grow(workers)
         self.write()
 
     def _start(self, peer, worker):
-        size, others = self.options.batch_size, {*BASELINES} - {OURS}
-        given = {"weights": self.weights} if peer in others else {}
-        built = self.build(worker, batch_size=size, **given)
+        settings = {"batch_size": self.options.batch_size}
+        if peer in BASELINES and peer != OURS:
+            settings["weights"] = self.weights
+        answer = self.build(worker, **settings)
         if peer == OURS:
             worker.ask("save", path=self.weights)
-        first = self._translate(worker, self._sample(1), 1)["seconds"]
-        self.found["start"][peer] = built | {"first": first}
+        translation = self._translate(worker, self._sample(1), 1)
+        answer["first"] = translation["seconds"]
+        self.results["start"][peer] = answer
 
     def _show_agreement(self, workers):
-        sentences = self._sample(SCORED)
-        wanted = np.concatenate(
+        sentences = self._sample(SCORED_SENTENCES)
+        our_scores = np.concatenate(
             workers[OURS].ask("scores", sentences=sentences)
         )
-        possible = wanted > -1e6  # what is forbidden has no score to compare
-        for peer in [peer for peer in self.peers[1:] if peer in BASELINES]:
-            found = np.concatenate(
+        for peer in self.peers[1:]:
+            if peer not in BASELINES:
+                continue
+            scores = np.concatenate(
                 workers[peer].ask("scores", sentences=sentences)
             )
-            difference = float(np.max(np.abs(found - wanted)[possible]))
-            self.found["agreement"][peer] = {"scores": difference, "same": {}}
-            if difference > SCORES:
+            differences = np.abs(scores - our_scores)
+            difference = float(np.max(differences[our_scores > FORBIDDEN]))
+            row = {"scores": difference, "same": {}}
+            self.results["agreement"][peer] = row
+            if difference > SCORE_DIFFERENCE:
                 sys.exit(
                     f"{peer} is not the same model: {difference} from ours."
                 )
 
+    def _warm_up(self, peer, worker):
+        """Translates batches of several shapes, for our graphs; XLA compiles each."""
+        count = self._count(peer)
+        by_xla = on_jax(peer) or peer.endswith("xla")
+        if not by_xla:
+            count = min(count, 2 * self.options.batch_size + 1)
+        sentences = self._sample(count)
+        for search in self._searches(peer):
+            self._translate(worker, sentences, SEARCHES[search])
+
     def _round(self, number, workers):
-        """All translate; every other round in the opposite order."""
+        """Has all translate, in every other round in the opposite order."""
         for search, beam_size in SEARCHES.items():
-            rows, translations = (
-                self.found["searches"].setdefault(search, {}),
-                {},
-            )
+            rows = self.results["searches"].setdefault(search, {})
+            translations = {}
             peers = [
                 peer for peer in self.peers if search in self._searches(peer)
             ]
@@ -142,40 +179,45 @@ class Translating(Benchmark):
                     "tokens": [],
                 }
                 rows.setdefault(peer, row)
-            for peer in reversed(peers) if number % 2 else peers:
-                chosen = self._sample(self._count(peer))
-                found = self._translate(workers[peer], chosen, beam_size)
-                translations[peer] = dict(zip(chosen, found["translations"]))
-                rows[peer]["seconds"].append(found["seconds"])
-                rows[peer]["tokens"].append(
-                    sum(map(len, found["translations"]))
-                )
-            ours = translations[OURS]
-            for peer in set(peers) & set(self.found["agreement"]):
-                found = {
-                    n: ids for n, ids in translations[peer].items() if n in ours
-                }
-                same = sum(ours[index] == ids for index, ids in found.items())
-                counts = f"{same:,} of {len(found):,}"
-                self.found["agreement"][peer]["same"][search] = counts
+            if number % 2:
+                peers.reverse()
+            for peer in peers:
+                sentences = self._sample(self._count(peer))
+                answer = self._translate(workers[peer], sentences, beam_size)
+                ids = answer["translations"]
+                translations[peer] = dict(zip(sentences, ids))
+                rows[peer]["seconds"].append(answer["seconds"])
+                rows[peer]["tokens"].append(sum(len(row) for row in ids))
+            for peer, row in self.results["agreement"].items():
+                if peer in peers:
+                    row["same"][search] = _agreement(
+                        translations[OURS], translations[peer]
+                    )
 
     def _grow(self, workers):
         """Times ever longer translations of a few sentences, by our models only."""
-        rows, lengths = self.found["growth"], self.options.growth
-        rows |= {peer: {tokens: [] for tokens in lengths} for peer in workers}
-        # The first time makes the graphs.
+        rows, lengths = self.results["growth"], self.options.growth
+        peers = [peer for peer in self.peers if peer in (OURS, *INFORMATION)]
+        for peer in peers:
+            rows[peer] = {tokens: [] for tokens in lengths}
+        sentences = self._sample(GROWTH_SENTENCES)
         for number in range(1 + self.options.growth_rounds):
-            for tokens, (peer, worker) in itertools.product(
-                lengths, workers.items()
-            ):
-                found = self._translate(
-                    worker, self._sample(AT_ONCE), 1, tokens
-                )
-                rows[peer][tokens] += [found["seconds"]] if number else []
+            for tokens in lengths:
+                for peer in peers:
+                    answer = self._translate(
+                        workers[peer], sentences, 1, tokens
+                    )
+                    # The first time makes the graphs.
+                    if number:
+                        rows[peer][tokens].append(answer["seconds"])
 
     def _translate(self, worker, sentences, beam_size, tokens=TOKENS):
-        sizes = {"beam_size": beam_size, "max_tokens": tokens}
-        return worker.ask("translate", sentences=sentences, **sizes)
+        return worker.ask(
+            "translate",
+            sentences=sentences,
+            beam_size=beam_size,
+            max_tokens=tokens,
+        )
 
     def _sample(self, count):
         """Returns the numbers of `count` sentences, spread evenly over all lengths."""
@@ -189,13 +231,24 @@ class Translating(Benchmark):
         return ["greedy"] if peer == "tutorial" else [*SEARCHES]
 
     def _count(self, peer):
-        return min(
-            len(self.lengths), int(self.samples.get(peer, len(self.lengths)))
-        )
+        """Returns the number of sentences that a peer translates."""
+        count = len(self.lengths)
+        return min(count, self.samples.get(peer, count))
+
+
+def _agreement(our_translations, translations) -> str:
+    """Says how many translations are ours, of those that both have."""
+    count = same = 0
+    for number, ids in translations.items():
+        if number in our_translations:
+            count += 1
+            if our_translations[number] == ids:
+                same += 1
+    return f"{same:,} of {count:,}"
 
 
 def _text(options):
-    """The test split of a corpus, in vocabularies of its own, or generated ids."""
+    """Returns the test split of a corpus, in its own vocabularies, or generated ids."""
     if not options.text:
         return generate(options.sentences)
     from reprt.data import cache, encode, find
@@ -204,5 +257,7 @@ def _text(options):
     corpus = find(options.text, PAIR)
     text = encode(corpus, WordPieceSettings(), MAX_TOKENS, cache())
     sizes = len(text.source_tokenizer), len(text.target_tokenizer)
-    sides = text.test.source, text.test.target
-    return Text(f"{corpus.name}, test", sizes, *sides).first(options.sentences)
+    test = Text(
+        f"{corpus.name}, test", sizes, text.test.source, text.test.target
+    )
+    return test.first(options.sentences)

@@ -8,7 +8,8 @@ Each line on stdin, {"do": NAME, …}, calls that method of `Worker`.
 # ruff: noqa: E402
 import time
 
-BEGUN = time.perf_counter()  # before the imports, which are timed as well
+# The imports are timed as well.
+START = time.perf_counter()
 
 import importlib.metadata
 import json
@@ -27,24 +28,28 @@ class Worker:
 
     def __init__(self, module, variant, text):
         self.peer_class = importlib.import_module(f"peers.{module}").Peer
-        self.import_seconds = time.perf_counter() - BEGUN
-        self.text, self.variant = load(text), variant
+        self.import_seconds = time.perf_counter() - START
+        self.text = load(text)
+        self.variant = variant
 
     def build(self, weights=None, **settings):
-        """Makes the model, of the weights in this file or of initial ones."""
-        sizes, packages = self.text.vocab_sizes, self.peer_class.packages
-        settings = Settings(vocab_sizes=sizes, variant=self.variant, **settings)
-        begun = time.perf_counter()
+        """Makes the model, with the weights in a file or initial ones."""
+        settings = Settings(
+            vocab_sizes=self.text.vocab_sizes, variant=self.variant, **settings
+        )
+        start = time.perf_counter()
         self.peer = self.peer_class(settings)
         if weights:
             with np.load(weights) as file:
                 self.peer.load([file[name] for name in file.files])
-        seconds = time.perf_counter() - begun
-        versions = {name: importlib.metadata.version(name) for name in packages}
+        seconds = time.perf_counter() - start
+        versions = {"python": platform.python_version()}
+        for package in self.peer_class.packages:
+            versions[package] = importlib.metadata.version(package)
         return {
             "import": self.import_seconds,
             "build": seconds,
-            "versions": {"python": platform.python_version(), **versions},
+            "versions": versions,
             "parameters": getattr(self.peer, "parameters", None),
         }
 
@@ -57,27 +62,29 @@ class Worker:
 
     def train(self, first, count, size=BATCH_SIZE):
         """Trains on the batches numbered `first` and on; returns their losses."""
-        few = self._few(first, count, size)
-        return [self.peer.step(pairs.batch()) for pairs in few]
+        texts = self._batch_texts(first, count, size)
+        return [self.peer.step(pairs.batch()) for pairs in texts]
 
     def step(self, first, count):
         """Measures training steps as `train` takes them."""
-        few = self._few(first, count)
-        batches = [pairs.batch() for pairs in few]
-        seconds = sum(
-            _timed(lambda: self.peer.step(batch)) for batch in batches
-        )
-        tokens = sum(pairs.target_tokens() for pairs in few)
-        found = {"step": seconds / count, "step_tokens": tokens / seconds}
+        texts = self._batch_texts(first, count)
+        batches = [pairs.batch() for pairs in texts]
+        seconds = sum(_seconds(self.peer.step, batch) for batch in batches)
+        tokens = sum(pairs.target_tokens() for pairs in texts)
+        results = {"step": seconds / count, "step_tokens": tokens / seconds}
         if hasattr(self.peer, "operations"):
-            size = (
-                self.peer.square
-            )  # of the product that ours are compared with
-            product = self.peer.square_product(size)
-            usual = float(np.median([_timed(product) for _ in range(6)][1:]))
-            operations = sum(map(self.peer.operations, few))
-            found["share"] = operations / seconds * usual / (2 * size**3)
-        return found
+            operations = sum(self.peer.operations(pairs) for pairs in texts)
+            rate = operations / seconds
+            results["share"] = rate / self._square_product_rate()
+        return results
+
+    def _square_product_rate(self):
+        """Returns the operations a second of a product of square matrices."""
+        size = self.peer.square
+        product = self.peer.square_product(size)
+        # The first time may compile.
+        seconds = [_seconds(product) for _ in range(6)][1:]
+        return 2 * size**3 / float(np.median(seconds))
 
     def epoch(self, number, count):
         """Measures an epoch of `count` pairs by the peer's own loop.
@@ -86,54 +93,57 @@ class Worker:
         """
         pairs = self._shuffled(1 + number).first(count)
         batches = self.peer.batches(pairs)
-        seconds = _timed(lambda: self.peer.fit(batches))
-        tokens = pairs.target_tokens() / seconds
+        seconds = _seconds(self.peer.fit, batches)
         return {
             "epoch": seconds,
-            "epoch_tokens": tokens,
+            "epoch_tokens": pairs.target_tokens() / seconds,
             "memory": self.memory(),
         }
 
     def pipeline(self, number):
-        """Measures going through the whole text's batches, which nobody uses."""
-        pairs, batches = self._shuffled(1 + number), []
-        seconds = _timed(
-            lambda: batches.extend(1 for _ in self.peer.batches(pairs))
-        )
-        return {"pipeline": seconds / len(batches)}
+        """Measures going through the whole text's batches, without using them."""
+        pairs = self._shuffled(1 + number)
+        count = 0
+        start = time.perf_counter()
+        for _ in self.peer.batches(pairs):
+            count += 1
+        seconds = time.perf_counter() - start
+        return {"pipeline": seconds / count}
 
     def translate(self, sentences, **sizes):
         """Translates the sentences of these numbers."""
-        source, found = self.text.take(sentences).source, []
-        seconds = _timed(
-            lambda: found.extend(self.peer.translate(source, **sizes))
-        )
-        ids = [[int(token) for token in row] for row in found]
-        return {"seconds": seconds, "translations": ids}
+        source = self.text.take(sentences).source
+        start = time.perf_counter()
+        rows = list(self.peer.translate(source, **sizes))
+        seconds = time.perf_counter() - start
+        translations = []
+        for row in rows:
+            translations.append([int(token) for token in row])
+        return {"seconds": seconds, "translations": translations}
 
     def scores(self, sentences):
         """Returns the log-probabilities of the text's own translations."""
         pairs = self.text.take(sentences)
-        return [
-            row.tolist() for row in self.peer.scores(pairs.source, pairs.target)
-        ]
+        rows = self.peer.scores(pairs.source, pairs.target)
+        return [row.tolist() for row in rows]
 
     def _shuffled(self, epoch):
         return self.text.shuffled(SEED, epoch)
 
-    def _few(self, first, count, size=BATCH_SIZE):
-        """Batches of a shuffled text; after the last comes the first."""
-        order = self._shuffled(0)
-        numbers = (
-            n % (len(order) // size) for n in range(first, first + count)
-        )
-        return [order.take(range(n * size, (n + 1) * size)) for n in numbers]
+    def _batch_texts(self, first, count, size=BATCH_SIZE):
+        """Returns the pairs of each of some batches; after the last comes the first."""
+        text = self._shuffled(0)
+        texts = []
+        for number in range(first, first + count):
+            start = number % (len(text) // size) * size
+            texts.append(text.take(range(start, start + size)))
+        return texts
 
 
-def _timed(function):
-    begun = time.perf_counter()
-    function()
-    return time.perf_counter() - begun
+def _seconds(function, *arguments):
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

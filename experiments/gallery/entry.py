@@ -1,4 +1,4 @@
-"""A line of the gallery."""
+"""What the gallery has of a model."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,10 +10,10 @@ class Entry:
     """A model to audit.
 
     Attributes:
-        package: the distribution that it comes from.
+        package: the distribution that the model comes from.
         name: its class, and what else a reader needs to build it.
         make: builds it, small and with random weights.
-        options: of `audit`.
+        options: the options of `audit`.
         note: what the page says of it.
     """
 

@@ -54,26 +54,26 @@ OURS = (
 )
 
 
-def hub(family, kind):
+def make_hub_model(family, kind):
     backbone = getattr(keras_hub.models, f"{family}Backbone")
-    known = inspect.signature(backbone.__init__).parameters
-    sizes = {name: size for name, size in SIZES.items() if name in known}
+    parameters = inspect.signature(backbone.__init__).parameters
+    sizes = {name: size for name, size in SIZES.items() if name in parameters}
     task = getattr(keras_hub.models, f"{family}{kind}")
     return task(backbone=backbone(**sizes), preprocessor=None)
 
 
-def ours(name):
+def make_our_model(name):
     return reprt.models.build(name, VOCAB, VOCAB)
 
 
 def entries():
+    options = {"vocab_size": VOCAB, "training": True}
     for family in LANGUAGE:
-        make = seeded(hub, family=family, kind="CausalLM")
-        options = {"vocab_size": VOCAB, "training": True}
+        make = seeded(make_hub_model, family=family, kind="CausalLM")
         yield Entry("keras-hub", f"{family}CausalLM", make, options)
-    make = seeded(hub, family="Bart", kind="Seq2SeqLM")
+    make = seeded(make_hub_model, family="Bart", kind="Seq2SeqLM")
     yield Entry("keras-hub", "BartSeq2SeqLM", make, options)
     for name in OURS:
         note = "as published" if name == "repe" else ""
-        make = seeded(ours, name=name)
+        make = seeded(make_our_model, name=name)
         yield Entry("reprt", f"`{name}`", make, {"training": True}, note)

@@ -2,8 +2,8 @@
 
     python made_here.py
 
-prints a JSON line for each model and type of numbers: in how many of ten drawings of
-its weights the audit finds that it looks ahead.
+prints a JSON line for each model and type of numbers. The line says in how many of ten
+drawings of its weights the audit finds that it looks ahead.
 """
 
 import json
@@ -53,11 +53,11 @@ class PrefixAttention(Attention):
 
     def forward(self, states):
         length = states.shape[1]
-        seen = torch.ones(length, length, dtype=torch.bool).tril()
-        seen[:, :4] = True
+        mask = torch.ones(length, length, dtype=torch.bool).tril()
+        mask[:, :4] = True
         query, key, value = self.dense(states).chunk(3, dim=-1)
         return nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=seen
+            query, key, value, attn_mask=mask
         )
 
 
@@ -93,11 +93,12 @@ class TokenNorm(nn.Module):
 
     def forward(self, states):
         centred = states - states.mean(1, keepdim=True)
-        return centred / (centred.square().mean(1, keepdim=True) + 1e-3).sqrt()
+        variance = centred.square().mean(1, keepdim=True)
+        return centred / (variance + 1e-3).sqrt()
 
 
 class PrefixNorm(nn.Module):
-    """The same with the statistics of the tokens so far."""
+    """TokenNorm with the statistics of the tokens so far."""
 
     def forward(self, states):
         counts = torch.arange(1, 1 + states.shape[1]).to(states)[:, None]
@@ -124,7 +125,8 @@ class PositionBatchNorm(nn.Module):
         if not self.training:
             return states
         centred = states - states.mean(0)
-        return centred / (centred.square().mean(0) + 1e-3).sqrt()
+        variance = centred.square().mean(0)
+        return centred / (variance + 1e-3).sqrt()
 
 
 class Experts(nn.Module):
@@ -160,17 +162,17 @@ class BestFirst(Experts):
     """An expert keeps, of the tokens that chose it, the three with the best scores."""
 
     def weights(self, scores):
-        chosen = super().weights(scores)
-        best = chosen.topk(min(3, chosen.shape[1]), dim=1).indices
-        return chosen * torch.zeros_like(chosen).scatter(1, best, 1.0)
+        weights = super().weights(scores)
+        best = weights.topk(min(3, weights.shape[1]), dim=1).indices
+        return weights * torch.zeros_like(weights).scatter(1, best, 1.0)
 
 
 class FirstCome(Experts):
     """An expert keeps, of the tokens that chose it, the first three."""
 
     def weights(self, scores):
-        chosen = super().weights(scores)
-        return chosen * ((chosen > 0).cumsum(1) <= 3)
+        weights = super().weights(scores)
+        return weights * ((weights > 0).cumsum(1) <= 3)
 
 
 class MixtureOfDepths(nn.Module):
@@ -184,11 +186,12 @@ class MixtureOfDepths(nn.Module):
 
     def forward(self, states):
         scores = self.router(states)
-        chosen = (scores > 0).to(states)
-        if not self.causal:
+        if self.causal:
+            mask = (scores > 0).to(states)
+        else:
             best = scores.topk((states.shape[1] + 1) // 2, dim=1).indices
-            chosen = torch.zeros_like(scores).scatter(1, best, 1.0)
-        return chosen * scores.sigmoid() * self.block(states)
+            mask = torch.zeros_like(scores).scatter(1, best, 1.0)
+        return mask * scores.sigmoid() * self.block(states)
 
 
 LEAKS = {
@@ -215,34 +218,36 @@ CAUSAL = {
 }
 
 
-def audited(make, kind, seed, **options):
-    """The audit of one drawing of the weights."""
+def audit_part(name, make, kind, seed, batch=None):
+    """Returns the audit of a model with one drawing of its weights."""
     torch.manual_seed(seed)
     model = LanguageModel(make()).to(getattr(torch, kind))
-    if "prefix" in options.pop("name"):
-        options["prompt"] = 4
-    return audit(model, vocab_size=VOCAB, training=True, seed=seed, **options)
+    return audit(
+        model,
+        vocab_size=VOCAB,
+        training=True,
+        prompt=4 if "prefix" in name else 0,
+        seed=seed,
+        batch=batch,
+    )
 
 
-def rows():
-    """For each made-up model and type of numbers, how often it is found."""
+def part_rows():
+    """Counts the drawings that look ahead, for each part and type of numbers."""
     for leaks, parts in ((True, LEAKS), (False, CAUSAL)):
         for name, make in parts.items():
             for kind in TYPES:
-                modes = [
-                    audited(make, kind, seed, name=name).leaking_modes
-                    for seed in range(SEEDS)
-                ]
-                found = {
-                    mode: sum(mode in each for each in modes)
-                    for mode in ("evaluation", "training")
-                }
-                yield {"name": name, "leaks": leaks, "type": kind} | found
-    yield from labels()
+                counts = {"evaluation": 0, "training": 0}
+                for seed in range(SEEDS):
+                    modes = audit_part(name, make, kind, seed).leaking_modes
+                    for mode in modes:
+                        counts[mode] += 1
+                yield {"name": name, "leaks": leaks, "type": kind, **counts}
 
 
-def labels():
-    """Labels that are their inputs, against labels one step on."""
+def label_rows():
+    """Counts the drawings that see their labels, which are inputs or one step on."""
+    make = CAUSAL["causal attention"]
     ids = torch.randint(4, VOCAB, (8, 13)).numpy()
     batches = {
         "labels not shifted": (ids, ids),
@@ -250,21 +255,20 @@ def labels():
     }
     for name, batch in batches.items():
         for kind in TYPES:
-            sees = [
-                audited(
-                    CAUSAL["causal attention"],
-                    kind,
-                    seed,
-                    name=name,
-                    batch=batch,
-                ).sees_label
-                for seed in range(SEEDS)
-            ]
-            count = sum(sees)
-            row = {"name": name, "leaks": name == "labels not shifted"}
-            yield row | {"type": kind, "evaluation": count, "training": count}
+            count = 0
+            for seed in range(SEEDS):
+                if audit_part(name, make, kind, seed, batch).sees_label:
+                    count += 1
+            yield {
+                "name": name,
+                "leaks": name == "labels not shifted",
+                "type": kind,
+                "evaluation": count,
+                "training": count,
+            }
 
 
 if __name__ == "__main__":
-    for row in rows():
-        print(json.dumps(row), flush=True)
+    for rows in (part_rows(), label_rows()):
+        for row in rows:
+            print(json.dumps(row), flush=True)

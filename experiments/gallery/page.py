@@ -4,41 +4,45 @@ from pathlib import Path
 
 TYPES = "float32", "float16", "bfloat16"
 MODES = "evaluation", "training"
-# Those of the past, which are here to compare.
+# These releases of the past are here to compare.
 OLD = {("transformers", "5.17.0"), ("keras", "3.7.0")}
 
 
-def markdown(models, made):
+def markdown(models, parts):
+    """Returns the page of other packages' models and of the parts made here."""
     rows = [row for row in models if "error" not in row]
-    left = [row for row in models if "error" in row]
-    leaking = [row for row in rows if leaks(row)]
-    current = [
-        row for row in leaking if (row["package"], row["version"]) not in OLD
-    ]
+    errors = [row for row in models if "error" in row]
+    leaks = [row for row in rows if looks_ahead(row)]
+    old_leaks, current_leaks = [], []
+    for row in leaks:
+        if (row["package"], row["version"]) in OLD:
+            old_leaks.append(row)
+        else:
+            current_leaks.append(row)
     packages = sorted({f"{row['package']} {version(row)}" for row in rows})
     summary = (
-        f"Of {len(rows)} models {len(leaking)} look ahead: {len(current)} of current "
-        "releases, encoders and decoders without a mask to compare included, and "
-        f"{len(leaking) - len(current)} of old ones. The four of transformers 5.17.0 "
+        f"Of {len(rows)} models {len(leaks)} look ahead: {len(current_leaks)} of "
+        "current releases, encoders and decoders without a mask to compare included, "
+        f"and {len(old_leaks)} of old ones. The four of transformers 5.17.0 "
         f"are mended in 5.24.0. Packages: {', '.join(packages)}."
     )
     template = (Path(__file__).parent / "page_template.txt").read_text()
     return template.format(
         summary=summary,
-        leaks=table(current),
-        made=made_table(made),
-        alarms=alarms(made),
+        leaks=table(current_leaks),
+        made=parts_table(parts),
+        alarms=alarms(parts),
         models=table(rows),
-        left=left_out(left),
+        left=left_out(errors),
     )
 
 
 def version(row):
-    """Without the build, which differs between machines."""
+    """Returns the version without the build, which differs between machines."""
     return row["version"].partition("+")[0]
 
 
-def leaks(row):
+def looks_ahead(row):
     return any(row[mode]["looks_ahead"] for mode in MODES)
 
 
@@ -58,14 +62,17 @@ def table(rows):
 
 
 def verdict(mode):
-    text = "**looks ahead**" if mode["looks_ahead"] else "no"
-    if not mode["looks_ahead"] and "truncation" not in mode["first"]:
+    if mode["looks_ahead"]:
+        text = "**looks ahead**"
+    elif "truncation" in mode["first"]:
+        text = "no"
+    else:
         text = "no, by perturbation alone"
     return f"{text}, sees its batch" if mode["neighbours"] else text
 
 
 def positions(row):
-    """The first of the first mode and method that found any."""
+    """Returns those of the first mode and method that have any."""
     for mode in MODES:
         for pairs in row[mode]["first"].values():
             if pairs:
@@ -73,37 +80,38 @@ def positions(row):
     return "–"
 
 
-def made_table(made):
+def parts_table(rows):
     lines = [
         "| part | leaks | " + " | ".join(TYPES) + " |",
         "|---|---|" + "--:|" * len(TYPES),
     ]
-    counts = {(row["name"], row["type"]): row for row in made}
-    for name in dict.fromkeys(row["name"] for row in made):
-        cells = [cell(counts[name, kind]) for kind in TYPES]
-        expected = counts[name, TYPES[0]]["leaks"]
-        says = "yes" if expected else "no"
+    parts = {}
+    for row in rows:
+        parts.setdefault(row["name"], {})[row["type"]] = row
+    for name, types in parts.items():
+        cells = [cell(types[kind]) for kind in TYPES]
+        leaks = "yes" if types[TYPES[0]]["leaks"] else "no"
         if name == "BatchNorm over positions":
-            says = "in training"
-        lines.append(f"| {name} | {says} | {' | '.join(cells)} |")
+            leaks = "in training"
+        lines.append(f"| {name} | {leaks} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def cell(row):
-    """In training, and outside if it differs."""
-    inside, outside = row["training"], row["evaluation"]
-    if inside == outside:
-        return f"{inside} of 10"
-    return f"{inside} of 10, outside training {outside}"
+    """Returns the count in training, and outside if it differs."""
+    training, evaluation = row["training"], row["evaluation"]
+    if training == evaluation:
+        return f"{training} of 10"
+    return f"{training} of 10, outside training {evaluation}"
 
 
-def alarms(made):
-    leaking = [row for row in made if row["leaks"]]
-    causal = [row for row in made if not row["leaks"]]
-    hits = sum(row["training"] for row in leaking)
+def alarms(parts):
+    leaks = [row for row in parts if row["leaks"]]
+    causal = [row for row in parts if not row["leaks"]]
+    hits = sum(row["training"] for row in leaks)
     false = sum(max(row["training"], row["evaluation"]) for row in causal)
     return (
-        f"Found: {hits} of {10 * len(leaking)} leaks. False alarms: {false} in "
+        f"Found: {hits} of {10 * len(leaks)} leaks. False alarms: {false} in "
         f"{10 * len(causal)} audits of causal models."
     )
 

@@ -4,7 +4,7 @@
 
 Each environment of `requirements/` audits its modules' models, one after the other, and
 adds a JSON line for each to a file. Started again, it goes on with those that have no
-line. Then it writes the page.
+line; the models of `made_here.py` are audited all at once. Then it writes the page.
 """
 
 import argparse
@@ -31,30 +31,35 @@ VARIABLES = {
 }
 
 
-def audited(environment, module, file):
-    """The rows of one module's models, those that are missing audited now."""
-    rows = rows_of(file)
-    if module == "made_here":
-        # It is made whole.
-        if rows:
-            return rows
-        command = ["made_here.py"]
-    else:
+def audit_module(environment, module, file):
+    """Returns the rows of one module's models, and audits those that have none."""
+    rows = read_rows(file)
+    if module != "made_here":
         names = [f"{row['package']} {row['name']}" for row in rows]
-        command = ["worker.py", module, *names]
+        with file.open("a") as lines:
+            run_script(environment, ["worker.py", module, *names], lines)
+    elif not rows:
+        # This script starts over when it is interrupted.
+        unfinished = file.with_name(f"{file.name}.unfinished")
+        with unfinished.open("w") as lines:
+            run_script(environment, ["made_here.py"], lines)
+        unfinished.replace(file)
+    return read_rows(file)
+
+
+def run_script(environment, command, output):
+    """Runs a script of this folder in an environment; what it prints is the output."""
     python = REPOSITORY / ".gallery" / environment / "bin" / "python"
-    with file.open("a") as lines:
-        subprocess.run(
-            [python, *command],
-            cwd=HERE,
-            env=os.environ | VARIABLES,
-            stdout=lines,
-            check=True,
-        )
-    return rows_of(file)
+    subprocess.run(
+        [python, *command],
+        cwd=HERE,
+        env=os.environ | VARIABLES,
+        stdout=output,
+        check=True,
+    )
 
 
-def rows_of(file):
+def read_rows(file):
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_text().splitlines()]
@@ -75,9 +80,9 @@ if __name__ == "__main__":
     for environment, modules in MODULES.items():
         for module in modules:
             file = options.out / f"{environment}-{module}.jsonl"
-            rows = audited(environment, module, file)
+            rows = audit_module(environment, module, file)
             if module == "made_here":
-                made = rows
+                parts = rows
             else:
                 models += rows
-    options.page.write_text(page.markdown(models, made))
+    options.page.write_text(page.markdown(models, parts))

@@ -39,9 +39,10 @@ class Experts(nn.Module):
 
     def forward(self, ids):
         states = self.embedding(ids)
-        mixed = self.experts(states)
-        mixed = mixed[0] if isinstance(mixed, tuple) else mixed
-        return self.dense(states + mixed)
+        output = self.experts(states)
+        if isinstance(output, tuple):
+            output = output[0]
+        return self.dense(states + output)
 
 
 def x_transformer(**options):
@@ -125,14 +126,19 @@ def entries():
         "target_vocab_size": VOCAB,
         "training": True,
     }
-    for masked in (True, False):
-        mask = "`tgt_mask`" if masked else "no mask"
-        note = (
-            "" if masked else "as its documentation says, masks are arguments"
-        )
-        name = f"nn.TransformerDecoder, {mask}"
-        make = seeded(Translation, masked)
-        yield Entry("torch", name, make, pair, note)
+    yield Entry(
+        "torch",
+        "nn.TransformerDecoder, `tgt_mask`",
+        seeded(Translation, masked=True),
+        pair,
+    )
+    yield Entry(
+        "torch",
+        "nn.TransformerDecoder, no mask",
+        seeded(Translation, masked=False),
+        pair,
+        "as its documentation says, masks are arguments",
+    )
     for name, options in {"": {}, **X_OPTIONS}.items():
         name = f"Decoder({name})"
         make = seeded(x_transformer, **options)
@@ -141,7 +147,7 @@ def entries():
     yield Entry(
         "x-transformers", "Encoder()", seeded(x_encoder), LANGUAGE, note
     )
-    routed = {
+    moe_options = {
         "MoE": {},
         "MoE(gating_top_n=3)": {"gating_top_n": 3},
         "MoE(capacity_factor_eval=0.5)": {
@@ -150,7 +156,7 @@ def entries():
         },
     }
     capacity = "the capacity of an expert follows from the length"
-    for name, options in routed.items():
+    for name, options in moe_options.items():
         make = seeded(st_moe, **options)
         yield Entry("st-moe-pytorch", name, make, LANGUAGE, capacity)
     yield Entry(

@@ -3,7 +3,7 @@
 import functools
 
 from entry import Entry
-from transformers_models import VOCAB, made
+from transformers_models import VOCAB, make_model
 
 NAMES = (
     "BigBirdForCausalLM",
@@ -16,6 +16,5 @@ NAMES = (
 def entries():
     options = {"vocab_size": VOCAB, "training": True}
     for name in NAMES:
-        make = functools.partial(made, name)
-        note = "mended in 5.24"
-        yield Entry("transformers", name, make, options, note)
+        make = functools.partial(make_model, name)
+        yield Entry("transformers", name, make, options, "mended in 5.24")

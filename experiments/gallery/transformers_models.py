@@ -1,5 +1,9 @@
-"""Every language model and sequence-to-sequence model of transformers that is made
-small by the usual names of sizes."""
+"""The language models and sequence-to-sequence models of transformers.
+
+All are here that the usual names of sizes make small.
+"""
+
+import functools
 
 import torch
 import transformers
@@ -9,7 +13,7 @@ from transformers.models.auto import modeling_auto
 transformers.logging.set_verbosity_error()
 
 VOCAB = 96
-# A model above this has sizes by other names than these.
+# A model with more parameters has sizes by other names than these.
 LARGEST = 5_000_000
 LAYERS, HEADS, WIDTH, INNER, EXPERTS, POSITIONS = 2, 4, 32, 64, 4, 64
 SIZES = {
@@ -76,7 +80,7 @@ SIZES = {
     "rnn_width": WIDTH,
     "lru_width": WIDTH,
 }
-# Some families tie these to each other, and are left with their own.
+# Some families tie these sizes to each other, and keep their own.
 HEAD_SIZES = {name for name in SIZES if "head_dim" in name} | {"num_heads"}
 PROPHET = "rows of relative positions are mixed up, as explained here"
 NOTES = {
@@ -88,33 +92,41 @@ NOTES = {
 }
 
 
-def small(config_class, left=frozenset(), **others):
-    """A configuration with small sizes, whichever of their names it has."""
-    usual = config_class()
-    known = usual.to_dict().keys() - left
-    sizes = SIZES | others
-    sizes = {name: size for name, size in sizes.items() if name in known}
-    encoder = getattr(usual, "is_encoder_decoder", False)
-    if getattr(usual, "is_decoder", None) is False and not encoder:
-        # The families of BERT are decoders only when told so.
+def small_config(config_class, own_sizes=frozenset(), **other_sizes):
+    """Returns a configuration with small sizes, by those of their names that it has.
+
+    Args:
+        own_sizes: names of sizes that keep the configuration's own value.
+        other_sizes: sizes that differ from `SIZES`.
+    """
+    default = config_class()
+    names = default.to_dict().keys() - own_sizes
+    sizes = {}
+    for name, size in (SIZES | other_sizes).items():
+        if name in names:
+            sizes[name] = size
+    has_encoder = getattr(default, "is_encoder_decoder", False)
+    if getattr(default, "is_decoder", None) is False and not has_encoder:
+        # The families of BERT are decoders by this setting only.
         sizes["is_decoder"] = True
     return config_class(**sizes)
 
 
-def made(name):
-    """A model with small sizes; the second try leaves those of heads alone."""
+def make_model(name):
+    """Returns a model with small sizes; the second try keeps its sizes of heads."""
     model_class = getattr(transformers, name)
     try:
-        return built(model_class, small(model_class.config_class))
-    # Which errors a configuration raises is its family's affair.
+        return build(model_class, small_config(model_class.config_class))
+    # Each family's configuration raises errors of its own.
     except Exception:
-        config = small(
+        config = small_config(
             model_class.config_class, HEAD_SIZES, num_key_value_heads=HEADS
         )
-        return built(model_class, config)
+        return build(model_class, config)
 
 
-def built(model_class, config):
+def build(model_class, config):
+    """Returns a model that has been called once, with seeded weights."""
     with torch.device("meta"):
         parameters = model_class(config).num_parameters()
     if parameters > LARGEST:
@@ -131,14 +143,9 @@ def built(model_class, config):
 
 def entries():
     language = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-    pairs = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    names = sorted({*language.values(), *pairs.values()})
-    for name in names:
-        options = {"vocab_size": VOCAB, "training": True}
-        yield Entry(
-            "transformers",
-            name,
-            lambda name=name: made(name),
-            options,
-            NOTES.get(name, ""),
-        )
+    translation = modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    options = {"vocab_size": VOCAB, "training": True}
+    for name in sorted({*language.values(), *translation.values()}):
+        make = functools.partial(make_model, name)
+        note = NOTES.get(name, "")
+        yield Entry("transformers", name, make, options, note)

@@ -41,8 +41,8 @@ class Block(layers.Layer):
         self.norms = [layers.LayerNormalization() for _ in range(3)]
 
     def call(self, states, memory=None):
-        attended = self.attention(states, states, use_causal_mask=self.causal)
-        states = self.norms[0](states + attended)
+        output = self.attention(states, states, use_causal_mask=self.causal)
+        states = self.norms[0](states + output)
         if self.cross is not None:
             states = self.norms[1](states + self.cross(states, memory))
         return self.norms[2](states + self.feed_forward(states))

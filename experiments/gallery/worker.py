@@ -2,8 +2,8 @@
 
     python worker.py transformers_models ['PACKAGE NAME' ...]
 
-Models that are named have been audited, and are left out.
-The audit itself needs NumPy only, so that it comes from the repository, by PYTHONPATH.
+Models that are named have been audited, and are left out. The audit itself needs NumPy
+only, so that it comes from the repository, by PYTHONPATH.
 """
 
 import importlib
@@ -23,8 +23,8 @@ def out_of_time(number, frame):
     raise TimeoutError(f"it took more than {SECONDS} seconds")
 
 
-def row_of(entry):
-    """The findings on a model, or why there are none."""
+def audit_row(entry):
+    """Returns the findings on a model, or why there are none."""
     start = time.perf_counter()
     row = {
         "package": entry.package,
@@ -34,19 +34,19 @@ def row_of(entry):
     }
     signal.alarm(SECONDS)
     try:
-        found = audit(entry.make(), **entry.options)
-    # Whatever a model raises is what the page says of it.
+        findings = audit(entry.make(), **entry.options)
+    # The row says what a model raises, whatever it is.
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
         return row | {"error": f"{type(error).__name__}: {lines[0]}"}
     finally:
         signal.alarm(0)
-    modes = {"evaluation": found}
-    if found.training is not None:
-        modes["training"] = found.training
+    modes = {"evaluation": findings}
+    if findings.training is not None:
+        modes["training"] = findings.training
     for name, mode in modes.items():
         row[name] = {
-            "looks_ahead": name in found.leaking_modes,
+            "looks_ahead": name in findings.leaking_modes,
             "neighbours": mode.depends_on_neighbours,
             "first": mode.first_offending,
             "largest_change": float(mode._later("perturbation").max()),
@@ -58,9 +58,7 @@ def row_of(entry):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, out_of_time)
-    module, *audited = sys.argv[1:]
-    entries = importlib.import_module(module).entries()
-    for entry in entries:
-        if f"{entry.package} {entry.name}" in audited:
-            continue
-        print(json.dumps(row_of(entry)), flush=True)
+    module, *names = sys.argv[1:]
+    for entry in importlib.import_module(module).entries():
+        if f"{entry.package} {entry.name}" not in names:
+            print(json.dumps(audit_row(entry)), flush=True)

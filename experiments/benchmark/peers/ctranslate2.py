@@ -9,10 +9,10 @@ import tempfile
 
 import ctranslate2
 import numpy as np
-from peers.ctranslate2_model import converted, tokens_of
+from peers.ctranslate2_model import converted, ids_of, tokens_of
 
-# Ranks by probability, as ours does. At 0 the search would be another: it ends with a
-# hypothesis that leads, and not when there are as many as beams.
+# This ranks by probability, as ours does. At 0 the search would be another: it would
+# end with a hypothesis that leads, and not when there are as many as beams.
 LENGTH_PENALTY = 1e-9
 
 
@@ -22,12 +22,16 @@ class Peer:
     packages = ("ctranslate2",)
 
     def __init__(self, settings):
-        self.settings, variant = settings, settings.variant.split("-")
-        if "mkl" in variant:
-            os.environ["CT2_USE_MKL"] = "1"  # read when a translator is made
+        self.settings = settings
+        variants = settings.variant.split("-")
+        if "mkl" in variants:
+            # The variable is read when a translator is made.
+            os.environ["CT2_USE_MKL"] = "1"
         threads = os.cpu_count()
-        inter, intra = (threads, 1) if "parallel" in variant else (1, threads)
-        self.threads = {"inter_threads": inter, "intra_threads": intra}
+        if "parallel" in variants:
+            self.threads = {"inter_threads": threads, "intra_threads": 1}
+        else:
+            self.threads = {"inter_threads": 1, "intra_threads": threads}
 
     def load(self, weights):
         with tempfile.TemporaryDirectory() as folder:
@@ -40,21 +44,20 @@ class Peer:
 
     def translate(self, source, beam_size, max_tokens):
         results = self.translator.translate_batch(
-            list(map(tokens_of, source)),
+            [tokens_of(ids) for ids in source],
             max_batch_size=self.settings.batch_size,
             beam_size=beam_size,
             length_penalty=LENGTH_PENALTY,
-            min_decoding_length=0,  # ours may find that nothing is likeliest
+            # Ours may find that an empty translation is likeliest.
+            min_decoding_length=0,
             max_decoding_length=max_tokens,
         )
-        return [
-            [int(token) for token in found.hypotheses[0]] for found in results
-        ]
+        return [ids_of(result.hypotheses[0]) for result in results]
 
     def scores(self, source, target):
-        # It adds start and end itself.
+        # The translator adds start and end itself.
         results = self.translator.score_batch(
-            list(map(tokens_of, source)),
-            [tokens_of(row[1:-1]) for row in target],
+            [tokens_of(ids) for ids in source],
+            [tokens_of(ids[1:-1]) for ids in target],
         )
-        return [np.array(found.log_probs) for found in results]
+        return [np.array(result.log_probs) for result in results]

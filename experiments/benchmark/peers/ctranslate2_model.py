@@ -15,6 +15,10 @@ def tokens_of(ids):
     return [str(index) for index in ids]
 
 
+def ids_of(tokens):
+    return [int(token) for token in tokens]
+
+
 def converted(weights, sizes) -> specs.TransformerSpec:
     """Returns CTranslate2's description of the baseline.
 
@@ -33,29 +37,28 @@ def converted(weights, sizes) -> specs.TransformerSpec:
         layer.weight = np.concatenate(kernels)
         layer.bias = np.concatenate([bias.reshape(-1) for _, bias in pairs])
 
-    def rest(layer, *normalised):
-        linear(layer.ffn.linear_0, pair())
-        linear(layer.ffn.linear_1, pair())
-        for part in (*normalised, layer.ffn):
-            part.layer_norm.gamma, part.layer_norm.beta = pair()
-
     blocks = {"pre_norm": False, "head_dim": sizes.head}
     encoder = specs.TransformerEncoderSpec(sizes.blocks, sizes.heads, **blocks)
     decoder = specs.TransformerDecoderSpec(sizes.blocks, sizes.heads, **blocks)
-    words = encoder.embeddings[0], decoder.embeddings
-    for side, embeddings in zip((encoder, decoder), words):
-        embeddings.weight = next(weights)
+    encoder.embeddings[0].weight = next(weights)
+    decoder.embeddings.weight = next(weights)
+    for side in (encoder, decoder):
         side.position_encodings.encodings = sinusoids(sizes.embedding)
     for layer in (*encoder.layer, *decoder.layer):
         linear(layer.self_attention.linear[0], pair(), pair(), pair())
         linear(layer.self_attention.linear[1], pair())
-        attentions = [layer.self_attention]
-        if hasattr(layer, "attention"):  # across, in the decoder
+        parts = [layer.self_attention]
+        # A layer of the decoder has attention to the encoder as well.
+        if hasattr(layer, "attention"):
             linear(layer.attention.linear[0], pair())
             linear(layer.attention.linear[1], pair(), pair())
             linear(layer.attention.linear[2], pair())
-            attentions.append(layer.attention)
-        rest(layer, *attentions)
+            parts.append(layer.attention)
+        linear(layer.ffn.linear_0, pair())
+        linear(layer.ffn.linear_1, pair())
+        parts.append(layer.ffn)
+        for part in parts:
+            part.layer_norm.gamma, part.layer_norm.beta = pair()
     linear(decoder.projection, pair())
 
     spec = specs.TransformerSpec(encoder, decoder)
@@ -63,7 +66,8 @@ def converted(weights, sizes) -> specs.TransformerSpec:
     spec.config.unk_token = str(UNKNOWN)
     spec.config.bos_token = spec.config.decoder_start_token = str(START)
     spec.config.eos_token = str(END)
-    source, target = (tokens_of(range(len(table.weight))) for table in words)
-    spec.register_source_vocabulary(source)
-    spec.register_target_vocabulary(target)
+    source_size = len(encoder.embeddings[0].weight)
+    target_size = len(decoder.embeddings.weight)
+    spec.register_source_vocabulary(tokens_of(range(source_size)))
+    spec.register_target_vocabulary(tokens_of(range(target_size)))
     return spec

@@ -12,11 +12,15 @@ from peers.plain_keras_layers import PositionalEmbedding
 from peers.settings import SIZES
 
 HEAD = SIZES["baseline"].head
+# The attributes of a block that have weights, in the peers' order.
 PARTS = (
-    *("self_attention_layer", "cross_attention_layer"),
-    *("feedforward_intermediate_dense", "feedforward_output_dense"),
-    *("self_attention_layer_norm", "cross_attention_layer_norm"),
-    "feedforward_layer_norm",
+    "_self_attention_layer",
+    "_cross_attention_layer",
+    "_feedforward_intermediate_dense",
+    "_feedforward_output_dense",
+    "_self_attention_layer_norm",
+    "_cross_attention_layer_norm",
+    "_feedforward_layer_norm",
 )
 
 
@@ -45,33 +49,34 @@ class Transformer(keras.Model):
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
-        added = sizes, False, dropout
-        self.embeddings = [PositionalEmbedding(n, *added) for n in vocab_sizes]
-        blocks, block = (
-            range(sizes.blocks),
-            (sizes.hidden, sizes.heads, dropout),
-        )
-        self.encoder = [
-            Encoder(*block, layer_norm_epsilon=1e-3) for _ in blocks
+        self.embeddings = [
+            PositionalEmbedding(vocab_size, sizes, False, dropout)
+            for vocab_size in vocab_sizes
         ]
-        self.decoder = [
-            Decoder(*block, layer_norm_epsilon=1e-3) for _ in blocks
-        ]
+        settings = {
+            "intermediate_dim": sizes.hidden,
+            "num_heads": sizes.heads,
+            "dropout": dropout,
+            "layer_norm_epsilon": 1e-3,
+        }
+        self.encoder = [Encoder(**settings) for _ in range(sizes.blocks)]
+        self.decoder = [Decoder(**settings) for _ in range(sizes.blocks)]
         self.logits = keras.layers.Dense(vocab_sizes[1])
 
     def call(self, inputs):
-        real = [ids != 0 for ids in inputs]
-        (_, memory), (_, states) = (
-            embed(*side) for embed, *side in zip(self.embeddings, inputs, real)
-        )
+        source_ids, target_ids = inputs
+        source_real, target_real = source_ids != 0, target_ids != 0
+        _, memory = self.embeddings[0](source_ids, source_real)
+        _, states = self.embeddings[1](target_ids, target_real)
         for layer in self.encoder:
-            memory = layer(memory, padding_mask=real[0])
+            memory = layer(memory, padding_mask=source_real)
         for layer in self.decoder:
-            masks = {
-                "decoder_padding_mask": real[1],
-                "encoder_padding_mask": real[0],
-            }
-            states = layer(states, memory, **masks)
+            states = layer(
+                states,
+                memory,
+                decoder_padding_mask=target_real,
+                encoder_padding_mask=source_real,
+            )
         return self.logits(states)
 
 
@@ -86,11 +91,15 @@ class Peer(KerasPeer):
         )
 
     def variables(self):
-        model, blocks = self.model, (*self.model.encoder, *self.model.decoder)
-        parts = [
-            getattr(block, f"_{part}", None)
-            for block in blocks
-            for part in PARTS
-        ]
-        layers = [*model.embeddings, *filter(None, parts), model.logits]
-        return [v for layer in layers for v in layer.trainable_variables]
+        layers = [*self.model.embeddings]
+        for block in (*self.model.encoder, *self.model.decoder):
+            for part in PARTS:
+                layer = getattr(block, part, None)
+                # An encoder's block has no attention to another sequence.
+                if layer is not None:
+                    layers.append(layer)
+        layers.append(self.model.logits)
+        variables = []
+        for layer in layers:
+            variables += layer.trainable_variables
+        return variables

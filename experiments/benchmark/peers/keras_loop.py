@@ -11,18 +11,20 @@ from peers.settings import BATCH_SIZE, SEED
 class KerasPeer(KerasModel):
     """A Keras model on `(source, target)` ids, trained by `compile` and `fit`."""
 
-    loss, metric = staticmethod(masked_loss), staticmethod(masked_accuracy)
+    loss = staticmethod(masked_loss)
+    metric = staticmethod(masked_accuracy)
     schedule = WarmUp
 
     def __init__(self, settings):
         keras.utils.set_random_seed(SEED)
         self.model = self.build(settings)
-        adam = DenseAdam if settings.dense else keras.optimizers.Adam
+        adam_class = DenseAdam if settings.dense else keras.optimizers.Adam
         rate = self.schedule(settings.sizes.embedding)
-        adam = adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+        adam = adam_class(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
         self.model.compile(adam, loss=self.loss, metrics=[self.metric])
+        # The first call makes the weights.
         ids = np.ones((1, 2), "int32")
-        self.model((ids, ids))  # makes the weights
+        self.model((ids, ids))
 
     def step(self, batch):
         source, inputs, labels = batch
@@ -32,13 +34,13 @@ class KerasPeer(KerasModel):
         self.model.fit(batches, verbose=0)
 
     def batches(self, pairs):
-        sides = tuple(map(_ragged, (pairs.source, pairs.target)))
+        sides = _ragged(pairs.source), _ragged(pairs.target)
         dataset = tf.data.Dataset.from_tensor_slices(sides).batch(BATCH_SIZE)
-        # Without tuning, whose thread keeps the end of so short a pass waiting for
-        # longer than the pass takes. One worker is faster than any step.
+        # Tuning is off: its thread keeps the end of so short a pass waiting for longer
+        # than the pass takes. One worker is faster than any step.
         options = tf.data.Options()
         options.autotune.enabled = False
-        return dataset.map(_padded).prefetch(2).with_options(options)
+        return dataset.map(_pad).prefetch(2).with_options(options)
 
 
 def _ragged(rows):
@@ -46,6 +48,7 @@ def _ragged(rows):
     return tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths)
 
 
-def _padded(source, target):
-    inputs, labels = target[:, :-1].to_tensor(), target[:, 1:].to_tensor()
+def _pad(source, target):
+    inputs = target[:, :-1].to_tensor()
+    labels = target[:, 1:].to_tensor()
     return (source.to_tensor(), inputs), labels

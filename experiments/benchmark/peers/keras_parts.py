@@ -37,7 +37,8 @@ def masked_loss(labels, logits):
 
 def masked_accuracy(labels, logits):
     """Share of the batch's tokens that are not padding whose prediction is right."""
-    predicted = ops.argmax(logits, axis=-1)
+    predictions = ops.argmax(logits, axis=-1)
     real = ops.cast(labels != 0, "float32")
-    right = ops.cast(ops.cast(labels, predicted.dtype) == predicted, "float32")
-    return ops.sum(right * real) / ops.sum(real)
+    labels = ops.cast(labels, predictions.dtype)
+    hits = ops.cast(labels == predictions, "float32")
+    return ops.sum(hits * real) / ops.sum(real)

@@ -10,7 +10,9 @@ from jax import random
 from peers.plain_jax_model import logits, shapes
 from peers.settings import BATCH_SIZE, SEED, WARMUP_STEPS
 
-LENGTH, RATES, EPSILON = 128, (0.9, 0.98), 1e-9
+LENGTH = 128
+# Adam's decay of its two moments, and its epsilon.
+DECAYS, EPSILON = (0.9, 0.98), 1e-9
 
 
 class Peer:
@@ -20,15 +22,19 @@ class Peer:
 
     def __init__(self, settings):
         generator = np.random.default_rng(SEED)
-        drawn = [generator.normal(0, 0.05, shape) for shape in shapes(settings)]
-        self.settings, self.parameters = settings, sum(map(np.size, drawn))
-        self.load(drawn)
-        self._step = jax.jit(self._stepped, donate_argnums=0)
+        weights = [
+            generator.normal(0, 0.05, shape) for shape in shapes(settings)
+        ]
+        self.settings = settings
+        self.parameters = sum(weight.size for weight in weights)
+        self.load(weights)
+        self._compiled_step = jax.jit(self._step, donate_argnums=0)
 
     def load(self, weights):
-        weights = [jnp.asarray(array, "float32") for array in weights]
-        moments = [[jnp.zeros_like(each) for each in weights] for _ in RATES]
-        self.state = weights, moments, 0, random.key(SEED)
+        weights = [jnp.asarray(weight, "float32") for weight in weights]
+        means = [jnp.zeros_like(weight) for weight in weights]
+        squares = [jnp.zeros_like(weight) for weight in weights]
+        self.state = weights, (means, squares), 0, random.key(SEED)
 
     def step(self, batch):
         return self.fit([batch])[-1]
@@ -36,46 +42,45 @@ class Peer:
     def fit(self, batches):
         losses = []
         for batch in batches:
-            batch = [
-                np.pad(x, ((0, 0), (0, LENGTH - x.shape[1]))) for x in batch
-            ]
-            self.state, loss = self._step(self.state, batch)
+            batch = [_pad(ids) for ids in batch]
+            self.state, loss = self._compiled_step(self.state, batch)
             losses.append(loss)
         return [float(loss) for loss in losses]
 
     def batches(self, pairs):
         for first in range(0, len(pairs), BATCH_SIZE):
-            yield pairs.take(
-                range(first, min(first + BATCH_SIZE, len(pairs)))
-            ).batch()
+            end = min(first + BATCH_SIZE, len(pairs))
+            yield pairs.take(range(first, end)).batch()
 
     def _loss(self, weights, batch, key):
         source, inputs, labels = batch
-        found = jax.nn.log_softmax(
-            logits(weights, source, inputs, self.settings, key)
-        )
-        losses = -jnp.take_along_axis(found, labels[..., None], axis=2)[..., 0]
+        scores = logits(weights, source, inputs, self.settings, key)
+        scores = jax.nn.log_softmax(scores)
+        losses = -jnp.take_along_axis(scores, labels[..., None], axis=2)[..., 0]
         return jnp.sum(losses * (labels > 0)) / jnp.sum(labels > 0)
 
-    def _stepped(self, state, batch):
-        weights, moments, step, key = state
-        key, now = random.split(key)
-        loss, slopes = jax.value_and_grad(self._loss)(weights, batch, now)
-        rise = jnp.minimum(
-            jnp.maximum(step, 1) ** -0.5, step * WARMUP_STEPS**-1.5
-        )
-        rate = self.settings.sizes.embedding**-0.5 * rise
-        moments = [
-            [
-                keep * old + (1 - keep) * slope**n
-                for old, slope in zip(olds, slopes)
-            ]
-            for n, (keep, olds) in enumerate(zip(RATES, moments), 1)
-        ]
-        first, second = (1 - keep ** (step + 1) for keep in RATES)
-        weights = [
-            weight
-            - rate * second**0.5 / first * mean / (jnp.sqrt(square) + EPSILON)
-            for weight, mean, square in zip(weights, *moments)
-        ]
-        return (weights, moments, step + 1, key), loss
+    def _step(self, state, batch):
+        weights, (means, squares), step, key = state
+        key, step_key = random.split(key)
+        loss, slopes = jax.value_and_grad(self._loss)(weights, batch, step_key)
+        warmup = step * WARMUP_STEPS**-1.5
+        rate = jnp.minimum(jnp.maximum(step, 1) ** -0.5, warmup)
+        rate = self.settings.sizes.embedding**-0.5 * rate
+        decay, square_decay = DECAYS
+        # Both moments start at 0, and these shares correct it.
+        share = 1 - decay ** (step + 1)
+        square_share = 1 - square_decay ** (step + 1)
+        rate = rate * square_share**0.5 / share
+        new_weights, new_means, new_squares = [], [], []
+        for weight, mean, square, slope in zip(weights, means, squares, slopes):
+            mean = decay * mean + (1 - decay) * slope
+            square = square_decay * square + (1 - square_decay) * slope**2
+            change = rate * mean / (jnp.sqrt(square) + EPSILON)
+            new_weights.append(weight - change)
+            new_means.append(mean)
+            new_squares.append(square)
+        return (new_weights, (new_means, new_squares), step + 1, key), loss
+
+
+def _pad(ids):
+    return np.pad(ids, ((0, 0), (0, LENGTH - ids.shape[1])))

@@ -18,21 +18,25 @@ class Transformer(keras.Model):
     def __init__(self, vocab_sizes, sizes, repe, dropout):
         super().__init__()
         self.repe = repe
-        self.source_embedding, self.target_embedding = (
-            PositionalEmbedding(size, sizes, repe, dropout)
-            for size in vocab_sizes
+        source_vocab_size, target_vocab_size = vocab_sizes
+        self.source_embedding = PositionalEmbedding(
+            source_vocab_size, sizes, repe, dropout
+        )
+        self.target_embedding = PositionalEmbedding(
+            target_vocab_size, sizes, repe, dropout
         )
         blocks = range(sizes.blocks)
         self.encoder = [Block(1, sizes, dropout) for _ in blocks]
         self.decoder = [Block(2, sizes, dropout) for _ in blocks]
-        self.logits = keras.layers.Dense(vocab_sizes[1])
+        self.logits = keras.layers.Dense(target_vocab_size)
 
     def call(self, inputs):
         source_ids, target_ids = inputs
         source_real, target_real = source_ids != 0, target_ids != 0
         source, memory = self.source_embedding(source_ids, source_real)
         target, states = self.target_embedding(target_ids, target_real)
-        if not self.repe:  # the value is the key's own sequence
+        # Except in RePE, the values are the keys' own sequence.
+        if not self.repe:
             source = target = None
         source_mask, target_mask = source_real[:, None], target_real[:, None]
         for block in self.encoder:
@@ -62,19 +66,22 @@ class Peer(KerasPeer):
     def _sentence(self, ids, max_tokens):
         source, output = tf.constant([ids]), tf.constant([[START]])
         for _ in range(max_tokens):
-            predictions = self.model((source, output), training=False)
-            # The last token only, though all have been predicted again.
-            predictions = predictions[:, -1:, :]
-            predicted = tf.argmax(predictions, axis=-1, output_type=tf.int32)
-            if predicted == END:
+            logits = self.model((source, output), training=False)
+            # Only the last token is used, though all have been predicted again.
+            logits = logits[:, -1:, :]
+            token = tf.argmax(logits, axis=-1, output_type=tf.int32)
+            if token == END:
                 break
-            output = tf.concat([output, predicted], axis=1)
+            output = tf.concat([output, token], axis=1)
         return output.numpy()[0, 1:].tolist()
 
     def scores(self, source, target):
-        return [self._scores(*pair) for pair in zip(source, target)]
+        scores = []
+        for source_ids, target_ids in zip(source, target):
+            scores.append(self._sentence_scores(source_ids, target_ids))
+        return scores
 
-    def _scores(self, source, target):
+    def _sentence_scores(self, source, target):
         logits = self.model((source[None], target[None, :-1]), training=False)
         scores = tf.nn.log_softmax(logits)[0].numpy()
         return scores[range(len(scores)), target[1:]]

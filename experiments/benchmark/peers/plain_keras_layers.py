@@ -30,22 +30,20 @@ class PositionalEmbedding(layers.Layer):
 
     def call(self, ids, real):
         tokens = self.embedding(ids) * self.width**0.5
-        positions = ops.convert_to_tensor(self.positions)[
-            None, : ops.shape(ids)[1]
-        ]
+        table = ops.convert_to_tensor(self.positions)
+        positions = table[None, : ops.shape(ids)[1]]
         if self.token_norm is None:
             return tokens, self.dropout(tokens + positions)
         tokens = self.token_norm(tokens, real)
         positions = ops.broadcast_to(positions, ops.shape(tokens))
-        return tokens, self.dropout(
-            ops.concatenate([tokens, positions], axis=-1)
-        )
+        states = ops.concatenate([tokens, positions], axis=-1)
+        return tokens, self.dropout(states)
 
 
 class Block(layers.Layer):
     """Attentions and a feed-forward network, each with Add & Norm.
 
-    An encoder's has one attention; a decoder's has two, and the first is causal.
+    An encoder's block has one attention. A decoder's has two, and the first is causal.
     """
 
     def __init__(self, attentions, sizes, dropout):
@@ -76,11 +74,11 @@ class Block(layers.Layer):
 
     def _attend(self, number, x, key, value, mask, causal=False):
         value = key if value is None else value
-        attended = self.attentions[number](
+        output = self.attentions[number](
             query=x,
             value=value,
             key=key,
             attention_mask=mask,
             use_causal_mask=causal,
         )
-        return self.norms[number](self.add([x, attended]))
+        return self.norms[number](self.add([x, output]))

@@ -51,9 +51,9 @@ class Peer:
                 parameter.copy_(array.reshape(parameter.shape))
 
     def step(self, batch):
-        return self._step(
-            *(torch.tensor(ids, dtype=torch.long) for ids in batch)
-        )[0]
+        tensors = [torch.tensor(ids, dtype=torch.long) for ids in batch]
+        loss, _ = self._step(*tensors)
+        return loss
 
     def fit(self, batches):
         total = torch.zeros(2)
@@ -61,11 +61,10 @@ class Peer:
             total += torch.tensor(self._step(*batch))
 
     def batches(self, pairs):
-        sides = pairs.source, pairs.target
-        rows = [
-            [torch.from_numpy(ids).long() for ids in side] for side in sides
-        ]
-        return DataLoader(list(zip(*rows)), BATCH_SIZE, collate_fn=_padded)
+        source = [torch.from_numpy(ids).long() for ids in pairs.source]
+        target = [torch.from_numpy(ids).long() for ids in pairs.target]
+        rows = list(zip(source, target))
+        return DataLoader(rows, BATCH_SIZE, collate_fn=_pad)
 
     def _step(self, source, inputs, labels):
         self.adam.zero_grad()
@@ -84,7 +83,12 @@ class Peer:
         return loss.item(), accuracy.item()
 
 
-def _padded(pairs):
-    source, target = zip(*pairs)
-    rows = (source, [row[:-1] for row in target], [row[1:] for row in target])
-    return [pad_sequence(side, batch_first=True) for side in rows]
+def _pad(pairs):
+    source = [row for row, _ in pairs]
+    inputs = [row[:-1] for _, row in pairs]
+    labels = [row[1:] for _, row in pairs]
+    return [
+        pad_sequence(source, batch_first=True),
+        pad_sequence(inputs, batch_first=True),
+        pad_sequence(labels, batch_first=True),
+    ]

@@ -14,33 +14,47 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 class Attention(nn.Module):
-    """Attention with heads of any width; masks are what is added to the scores."""
+    """Attention with heads of any width; masks are added to the scores."""
 
-    # What the layers ask before inference: their fast path is not for this.
-    batch_first, in_proj_bias, _qkv_same_embed_dim = True, None, False
+    # The layers look at these before inference, and their fast path is not for this.
+    batch_first = True
+    in_proj_bias = None
+    _qkv_same_embed_dim = False
 
     def __init__(self, sizes, dropout):
         super().__init__()
-        self.heads, self.rate = sizes.heads, dropout
-        width, wide = sizes.embedding, sizes.heads * sizes.head
-        self.query, self.key, self.value = (
-            nn.Linear(width, wide) for _ in range(3)
-        )
-        self.output = nn.Linear(wide, width)
+        self.heads = sizes.heads
+        self.rate = dropout
+        width = sizes.embedding
+        heads_width = sizes.heads * sizes.head
+        self.query = nn.Linear(width, heads_width)
+        self.key = nn.Linear(width, heads_width)
+        self.value = nn.Linear(width, heads_width)
+        self.output = nn.Linear(heads_width, width)
 
     def forward(
-        self, *inputs, attn_mask=None, key_padding_mask=None, **options
+        self,
+        query,
+        key,
+        value,
+        attn_mask=None,
+        key_padding_mask=None,
+        **options,
     ):
-        query, key, value = (
-            layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for layer, x in zip((self.query, self.key, self.value), inputs)
-        )
         mask = key_padding_mask[:, None, None]
-        mask = mask if attn_mask is None else attn_mask + mask
-        attended = scaled_dot_product_attention(
-            query, key, value, mask, self.rate
+        if attn_mask is not None:
+            mask = attn_mask + mask
+        output = scaled_dot_product_attention(
+            self._split(self.query(query)),
+            self._split(self.key(key)),
+            self._split(self.value(value)),
+            mask,
+            self.rate,
         )
-        return self.output(attended.transpose(1, 2).flatten(2)), None
+        return self.output(output.transpose(1, 2).flatten(2)), None
+
+    def _split(self, x):
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class Transformer(nn.Module):
@@ -48,47 +62,54 @@ class Transformer(nn.Module):
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
-        width, self.scale = sizes.embedding, sizes.embedding**0.5
+        width = sizes.embedding
+        self.scale = width**0.5
         self.embeddings = nn.ModuleList(
-            nn.Embedding(n, width) for n in vocab_sizes
+            nn.Embedding(size, width) for size in vocab_sizes
         )
         self.register_buffer("positions", torch.tensor(sinusoids(width)))
         self.dropout = nn.Dropout(dropout)
-        blocks = sizes.blocks, sizes.blocks, sizes.hidden, dropout
         self.transformer = nn.Transformer(
-            width, sizes.heads, *blocks, layer_norm_eps=1e-3, batch_first=True
+            width,
+            sizes.heads,
+            num_encoder_layers=sizes.blocks,
+            num_decoder_layers=sizes.blocks,
+            dim_feedforward=sizes.hidden,
+            dropout=dropout,
+            layer_norm_eps=1e-3,
+            batch_first=True,
         )
         encoder, decoder = self.transformer.encoder, self.transformer.decoder
         encoder.norm = decoder.norm = None
         for layer in (*encoder.layers, *decoder.layers):
             layer.self_attn = Attention(sizes, dropout)
-            layer.dropout.p = layer.dropout1.p = 0.0
+            layer.dropout.p = 0.0
+            layer.dropout1.p = 0.0
         for layer in decoder.layers:
-            layer.multihead_attn, layer.dropout2.p = (
-                Attention(sizes, dropout),
-                0.0,
-            )
+            layer.multihead_attn = Attention(sizes, dropout)
+            layer.dropout2.p = 0.0
         self.logits = nn.Linear(width, vocab_sizes[1])
 
     def forward(self, source, target):
         length = target.shape[1]
-        source_mask, target_mask = _added(source == 0), _added(target == 0)
+        future = torch.ones(length, length, dtype=torch.bool).triu(1)
+        source_mask, target_mask = _mask(source == 0), _mask(target == 0)
         return self.transformer(
-            *map(self._embedded, self.embeddings, (source, target)),
-            tgt_mask=_added(
-                torch.ones(length, length, dtype=torch.bool).triu(1)
-            ),
-            # Otherwise it looks for itself, in each layer's mask.
+            self._embed(self.embeddings[0], source),
+            self._embed(self.embeddings[1], target),
+            tgt_mask=_mask(future),
+            # Without this each layer would look whether its mask is causal.
             tgt_is_causal=True,
             src_key_padding_mask=source_mask,
             tgt_key_padding_mask=target_mask,
             memory_key_padding_mask=source_mask,
         )
 
-    def _embedded(self, embedding, ids):
+    def _embed(self, embedding, ids):
         tokens = embedding(ids) * self.scale
         return self.dropout(tokens + self.positions[: ids.shape[1]])
 
 
-def _added(masked):
-    return torch.zeros(masked.shape).masked_fill(masked, -math.inf)
+def _mask(hidden):
+    """Returns what is added to the scores, by which tokens are hidden."""
+    return torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)

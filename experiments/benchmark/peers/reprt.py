@@ -22,20 +22,18 @@ from reprt.training.trainer import backend
 
 
 def build(settings):
-    """The model of a preset or, by RECIPE:MODEL, of a recipe."""
+    """Returns the model of a preset or, by RECIPE:MODEL, of a recipe."""
     recipe, _, name = settings.model.rpartition(":")
     if recipe:
-        # Here, because imports are timed.
+        # Only a recipe needs this import, and imports are timed.
         from reprt_lab.recipe import load_recipe
 
         config = load_recipe(Path(recipe)).runs([name])[0].model
     else:
         config = preset(name)
     config = config.changed(dropout=settings.dropout)
-    precision = (
-        "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
-    )
-    return make(config, *settings.vocab_sizes, dtype=precision)
+    dtype = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
+    return make(config, *settings.vocab_sizes, dtype=dtype)
 
 
 def split(pairs):
@@ -49,6 +47,7 @@ class Peer(KerasModel):
         keras.utils.set_random_seed(SEED)
         self.by_length = settings.variant == "bucketed"
         self.backend = backend(deterministic=False)
+        # The size of the matrices whose product ours are compared with.
         self.square = 8192 if self.backend.accelerators else 2048
         with self.backend.scope():
             self.model = build(settings)
@@ -70,32 +69,29 @@ class Peer(KerasModel):
         self.backend.load()
 
     def step(self, batch):
-        if keras.backend.backend() == "jax":  # which pads to lengths of its own
-            source, inputs, labels = (
-                [row[row > 0] for row in side] for side in batch
-            )
-            target = [
-                np.append(ids[:1], rest) for ids, rest in zip(inputs, labels)
-            ]
-            [batch] = self.batches(
-                EncodedSplit(source, target), size=len(source)
-            )
+        source, inputs, labels = batch
+        # The backend of JAX pads to lengths of its own.
+        if keras.backend.backend() == "jax":
+            source = [row[row > 0] for row in source]
+            target = []
+            for row, next_row in zip(inputs, labels):
+                target.append(np.append(row[:1], next_row[next_row > 0]))
+            pairs = EncodedSplit(source, target)
+            [batch] = self.batches(pairs, size=len(source))
         else:
-            source, inputs, labels = map(keras.ops.convert_to_tensor, batch)
-            batch = (source, inputs), labels
+            tensor = keras.ops.convert_to_tensor
+            batch = (tensor(source), tensor(inputs)), tensor(labels)
         [(_, loss, tokens, _)] = self.fit([batch])
         return loss / tokens
 
     def fit(self, batches):
-        return self.backend.read(
-            [self.backend.train(batch) for batch in batches]
-        )
+        results = [self.backend.train(batch) for batch in batches]
+        return self.backend.read(results)
 
     def batches(self, pairs, size=BATCH_SIZE):
         plan = BatchPlan(split(pairs).lengths, size, by_length=self.by_length)
-        return self.backend.batches(
-            split(pairs), plan, 1 if self.by_length else None
-        )
+        seed = 1 if self.by_length else None
+        return self.backend.batches(split(pairs), plan, seed)
 
     def operations(self, pairs):
         return 6 * int(self.model.multiply_adds(*split(pairs).tokens).sum())

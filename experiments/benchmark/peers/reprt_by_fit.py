@@ -18,28 +18,31 @@ class Peer(KerasPeer):
     """Keras' own loop."""
 
     packages = ("reprt", *KerasPeer.packages)
-    loss, metric = (
-        reprt.losses.MaskedCrossentropy(),
-        reprt.metrics.TokenAccuracy(),
-    )
+    loss = reprt.losses.MaskedCrossentropy()
+    metric = reprt.metrics.TokenAccuracy()
     schedule = reprt.schedules.WarmupSchedule
 
     def build(self, settings):
-        self.given = queue.SimpleQueue()  # batches for single steps
-        given = tf.data.Dataset.from_generator(
-            lambda: iter(self.given.get, None),
-            output_signature=((IDS, IDS), IDS),
+        # Single steps put their batches into a queue, from which the dataset has them.
+        self.queue = queue.SimpleQueue()
+        dataset = tf.data.Dataset.from_generator(
+            self._queued_batches, output_signature=((IDS, IDS), IDS)
         )
-        self.taken = iter(given.map(pack))
+        self.packed_batches = iter(dataset.map(pack))
         return build(settings)
 
+    def _queued_batches(self):
+        while True:
+            yield self.queue.get()
+
     def step(self, batch):
-        # As `fit` makes it: `train_on_batch` would be traced for many shapes of arrays.
+        # `fit` takes steps so; `train_on_batch` would be traced for many shapes.
         source, inputs, labels = batch
-        self.given.put(((source, inputs), labels))
+        self.queue.put(((source, inputs), labels))
         self.model.make_train_function()
         self.model.reset_metrics()
-        return float(self.model.train_function(self.taken)["loss"])
+        results = self.model.train_function(self.packed_batches)
+        return float(results["loss"])
 
     def batches(self, pairs):
         return batches(split(pairs), BATCH_SIZE).map(pack).prefetch(2)

@@ -19,7 +19,8 @@ import reprt
 from reprt.data.batching import pad_rows
 from reprt.decoding.beam_search import BeamSearch
 
-NEVER = -1e9  # a bias that leaves no probability
+# A bias that leaves no probability.
+NEVER = -1e9
 
 
 class Peer(KerasModel):
@@ -27,7 +28,9 @@ class Peer(KerasModel):
 
     def __init__(self, settings):
         keras.utils.set_random_seed(SEED)
-        self.batch_size, self.searches = settings.batch_size, {}
+        self.batch_size = settings.batch_size
+        # Searches are kept for their graphs.
+        self.searches = {}
         name = re.sub("-?(jax|xla)$", "", settings.variant) or "baseline"
         self.jit_compile = settings.variant.endswith("xla")
         self.model = reprt.models.build(name, *settings.vocab_sizes)
@@ -37,26 +40,30 @@ class Peer(KerasModel):
 
     def translate(self, source, beam_size, max_tokens):
         key = beam_size, max_tokens
-        if key not in self.searches:  # kept for its graphs
+        if key not in self.searches:
             self.searches[key] = BeamSearch(
-                *(self.model, START, END, beam_size),
+                self.model,
+                START,
+                END,
+                beam_size,
                 length_penalty=0,
                 max_tokens=max_tokens,
                 jit_compile=self.jit_compile,
             )
         search = self.searches[key]
-        # One after the other, as a user waits for it.
+        # They are translated one after the other, as a user waits for each.
         if self.batch_size == 1:
             return [search(ids[None])[0][0].ids for ids in source]
-        found = [()] * len(source)
-        for chosen, hypotheses in search.in_batches(source, self.batch_size):
-            for index, (best, *_) in zip(chosen, hypotheses):
-                found[index] = best.ids
-        return found
+        translations = [()] * len(source)
+        for indices, results in search.in_batches(source, self.batch_size):
+            for index, hypotheses in zip(indices, results):
+                translations[index] = hypotheses[0].ids
+        return translations
 
     def scores(self, source, target):
         inputs = pad_rows(source), pad_rows([row[:-1] for row in target])
-        logs = np.array(ops.log_softmax(self.model(inputs, training=False)))
-        return [
-            of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)
-        ]
+        logits = self.model(inputs, training=False)
+        scores = []
+        for table, row in zip(np.array(ops.log_softmax(logits)), target):
+            scores.append(table[range(len(row) - 1), row[1:]])
+        return scores

@@ -1,11 +1,15 @@
-"""What every peer is told, and the sizes of the paper's models (section 3.1)."""
+"""The settings of every peer, and the sizes of the paper's models (section 3.1)."""
 
 import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
-BATCH_SIZE, WARMUP_STEPS, SEED, OURS = 64, 4000, 0, "reprt"
+BATCH_SIZE = 64
+WARMUP_STEPS = 4000
+SEED = 0
+# The peer that has our models.
+OURS = "reprt"
 
 
 class Sizes(NamedTuple):
@@ -27,16 +31,23 @@ SIZES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A model to be made, and how it is used."""
+    """A model to be made, and how it is used.
 
-    vocab_sizes: tuple[int, int]  # padding included
-    model: str = "baseline"  # or of `SIZES`, or of ours another preset
-    variant: str = ""  # what follows the colon in a peer's name
+    Attributes:
+        vocab_sizes: both vocabularies' sizes, padding included.
+        model: a name in `SIZES`, or for our peer any preset or RECIPE:MODEL.
+        variant: what follows the colon in a peer's name.
+        dropout: the rate of dropout.
+        dense: whether Adam adds up an id's gradients before it squares them.
+        batch_size: how many sentences are translated at once, where the peer can.
+    """
+
+    vocab_sizes: tuple[int, int]
+    model: str = "baseline"
+    variant: str = ""
     dropout: float = 0.1
-    dense: bool = False  # Adam adds up an id's gradients before it squares them
-    batch_size: int = (
-        BATCH_SIZE  # sentences translated at once, where the peer can
-    )
+    dense: bool = False
+    batch_size: int = BATCH_SIZE
 
     @property
     def sizes(self) -> Sizes:
@@ -45,8 +56,7 @@ class Settings:
 
 def sinusoids(width: int, length: int = 2048) -> np.ndarray:
     """Returns the table of positions: sines in the left half, cosines in the right."""
-    frequency = 10000 ** -(np.arange(width // 2) / (width // 2))
-    angle = np.arange(length)[:, None] * frequency
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype(
-        "float32"
-    )
+    frequencies = 10000 ** -(np.arange(width // 2) / (width // 2))
+    angles = np.arange(length)[:, None] * frequencies
+    table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return table.astype("float32")
