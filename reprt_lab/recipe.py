@@ -362,21 +362,14 @@ def load_recipe(
         if keys[0] not in OWN_TABLES:
             _set(tables, keys, value)
     file = RecipeFile.read(tables, str(path))
-    text: Table = {"source": _from_here(file.text.source)}
-    for split in FILES:
-        text[split] = [_from_here(name) for name in getattr(file.text, split)]
     # A text that the command names has other languages than the recipe's.
     by_command = source is not None or any(files.values())
     text_keys = (by_hand if by_command else tables).get("text", {})
-    own_files = file.text.own_files
-    if own_files and not pairs and "pair" not in text_keys:
-        # Files that are missing are named when they are read.
-        if all(expand_path(name).exists() for name in own_files):
-            text["pair"] = pair_of(own_files, file.text.columns)
+    has_pair = bool(pairs) or "pair" in text_keys
     recipe = Recipe.read(
         {
             **dict(file),
-            "text": file.text.changed(**text),
+            "text": _placed(file.text, has_pair),
             "name": path.stem,
             "overrides": list(overrides),
             "by_hand": by_hand,
@@ -387,6 +380,18 @@ def load_recipe(
     recipe.runs()
     recipe.runs(small=True)
     return recipe
+
+
+def _placed(text: TextSettings, has_pair: bool) -> TextSettings:
+    """Returns a text with absolute paths and, unless it has one, the files' pair."""
+    changes: Table = {"source": _from_here(text.source)}
+    for split in FILES:
+        changes[split] = [_from_here(name) for name in getattr(text, split)]
+    paths = [expand_path(name) for name in text.own_files]
+    # Files that are missing are named when they are read.
+    if paths and not has_pair and all(path.exists() for path in paths):
+        changes["pair"] = pair_of(text.own_files, text.columns)
+    return text.changed(**changes)
 
 
 def _from_here(place: str) -> str:
