@@ -40,7 +40,13 @@ def test_bleu_is_compared_by_sacrebleu(monkeypatch):
 
 def test_an_unknown_word_is_never_right(monkeypatch):
     monkeypatch.setattr(paired_bootstrap, "RESAMPLES", 200)
-    references = [f"the [UNK] of number {n} is old ." for n in range(40)]
-    translations = [line.replace("[UNK]", "house") for line in references]
-    # Neither word is right, so that only chance could tell the models apart.
-    assert bleu_p_value(references, translations, references) > 0.9
+    tests = []
+
+    def make_test(systems, metrics, references, **options):
+        tests.append(references)
+        return PairedTest(systems, metrics, references, **options)
+
+    monkeypatch.setattr(paired_bootstrap, "PairedTest", make_test)
+    references = ["the [UNK] is very old .", "a house is old ."]
+    bleu_p_value(references, references[::-1], references)
+    assert tests == [[["the \ufffd is very old .", "a house is old ."]]]
