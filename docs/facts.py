@@ -22,7 +22,7 @@ import numpy as np
 import reprt
 from reprt.analysis.cost import scientific
 from reprt_lab import paper
-from reprt_lab.pages.controls import difference_and_p_value
+from reprt_lab.pages.controls import difference_and_p_value, holm
 from reprt_lab.pages.families import choose
 from reprt_lab.pages.frame import (
     BLEU,
@@ -581,9 +581,11 @@ def rules_facts() -> Facts:
 
 def statistics_facts() -> Facts:
     """Leads with their 95 % intervals."""
-    az, gl = (by_model("statistics", pair) for pair in SMALL_TEXTS)
+    az, gl, be = (
+        by_model("statistics", pair) for pair in (*SMALL_TEXTS, "be_to_en")
+    )
     facts = {}
-    for name, models in (("az", az), ("gl", gl)):
+    for name, models in (("az", az), ("gl", gl), ("be", be)):
         tied_leads = []
         # On gl_to_en the one named cut-2 has the dropout that was chosen there.
         for tied in TIED.values():
@@ -597,9 +599,26 @@ def statistics_facts() -> Facts:
     facts["statistics.rotary.states.az.seeds"] = [str(len(loss))]
     loss, _ = ahead(gl["concat-tokens"], gl["rotary-states"])
     facts["statistics.causal.gl"] = [interval(loss, 3)]
-    loss, _ = ahead(gl["rotary-tokens"], gl["concat-tokens"])
-    facts["statistics.rotary.tokens.gl"] = [interval(loss, 3)]
+    loss, bleu = ahead(be["concat-tokens"], be["rotary-states"])
+    facts["statistics.causal.be"] = [interval(loss, 3), interval(bleu, 1)]
+    for name, models in (("gl", gl), ("be", be)):
+        loss, _ = ahead(models["rotary-tokens"], models["concat-tokens"])
+        facts[f"statistics.rotary.tokens.{name}"] = [interval(loss, 3)]
+    facts["statistics.rotary.tokens.p"] = [
+        corrected_p_value("rotary-tokens", "concat-tokens", "gl_to_en")
+    ]
     return facts
+
+
+def corrected_p_value(model: str, other: str, text: str) -> str:
+    """Returns the p-value of two models' losses, corrected over all texts."""
+    p_values = {}
+    for name in (*PAIRS, "be_to_en", "embedded"):
+        models = by_model("statistics", name)
+        losses = models[model].differences(models[other], LOSS)
+        _, p_values[name] = difference_and_p_value(losses, 3)
+    corrected = holm([*p_values.values()])
+    return f"{dict(zip(p_values, corrected))[text]:.2f}"
 
 
 def values_gains(text: str) -> dict[str, list[float]]:

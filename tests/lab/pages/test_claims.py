@@ -277,3 +277,27 @@ def test_the_table_of_positions_has_every_model():
     text = page.read_text("utf-8")
     for label in best("positions", "az_to_en"):
         assert f"| {label} |" in text
+
+
+def decided(model, other, pair="be_to_en"):
+    """By how much a model is ahead in loss, by an interval without 0, or 0."""
+    models = by_model("statistics", pair)
+    losses, _ = ahead(models[model], models[other])
+    _, p_value = difference_and_p_value(losses, 3)
+    return losses.mean() if p_value < 0.05 else 0
+
+
+def test_who_is_ahead_on_the_text_that_no_choice_had_seen():
+    rivals = ("cut-1", "cut-2", "narrow-2", "modern-2", "rotary-states")
+    for rival in rivals:
+        assert decided("concat-tokens", rival) > 0
+    for rival in ("untied-states", "rotary-tokens"):
+        assert decided("concat-tokens", rival) == 0
+    run = by_model("statistics", "be_to_en")["concat-tokens"].run
+    assert run.log[-1]["step"] < 2400
+
+
+def test_rotary_positions_with_states_are_ahead_on_one_text_of_three():
+    assert decided("rotary-states", "concat-tokens", "az_to_en") > 0
+    for pair in ("gl_to_en", "be_to_en"):
+        assert decided("concat-tokens", "rotary-states", pair) > 0
