@@ -600,22 +600,44 @@ def statistics_facts() -> Facts:
     loss, _ = ahead(gl["concat-tokens"], gl["rotary-states"])
     facts["statistics.causal.gl"] = [interval(loss, 3)]
     loss, bleu = ahead(be["concat-tokens"], be["rotary-states"])
-    facts["statistics.causal.be"] = [interval(loss, 3), interval(bleu, 1)]
+    facts["statistics.causal.be"] = [interval(loss, 3)]
+    facts["statistics.causal.be.bleu"] = [interval(bleu, 1)]
     for name, models in (("gl", gl), ("be", be)):
         loss, _ = ahead(models["rotary-tokens"], models["concat-tokens"])
         facts[f"statistics.rotary.tokens.{name}"] = [interval(loss, 3)]
     facts["statistics.rotary.tokens.p"] = [
-        corrected_p_value("rotary-tokens", "concat-tokens", "gl_to_en")
+        corrected_p_value("rotary-tokens", "gl_to_en")
     ]
+    facts["statistics.causal.be.p"] = [
+        corrected_p_value("rotary-states", "be_to_en")
+    ]
+    loss, less_bleu = ahead(be["concat-tokens"], be["cut-1"])
+    facts["statistics.tied.be.less"] = [interval(loss, 3)]
+    _, bleu = ahead(be["concat-tokens"], be["cut-2"])
+    facts["statistics.tied.be.bleu"] = [
+        interval(bleu, 1),
+        interval(less_bleu, 1),
+    ]
+    _, bleu = ahead(be["concat-tokens"], be["untied-states"])
+    facts["statistics.untied.be"] = [interval(bleu, 1)]
+    loss, _ = ahead(az["untied-states"], az["concat-tokens"])
+    facts["statistics.untied.az"] = [interval(loss, 3)]
+    loss, _ = ahead(gl["concat-tokens"], gl["untied-states"])
+    facts["statistics.untied.gl"] = [interval(loss, 3)]
+    longer = by_model("statistics", "pt_to_en")
+    loss, bleu = ahead(longer["values-1"], longer["rotary-states"])
+    facts["statistics.longer"] = [interval(loss, 3), interval(-bleu, 1)]
     return facts
 
 
-def corrected_p_value(model: str, other: str, text: str) -> str:
-    """Returns the p-value of two models' losses, corrected over all texts."""
+def corrected_p_value(model: str, text: str) -> str:
+    """Returns the p-value of a loss beside causal RePE's, corrected over all texts."""
     p_values = {}
     for name in (*PAIRS, "be_to_en", "embedded"):
         models = by_model("statistics", name)
-        losses = models[model].differences(models[other], LOSS)
+        # On the longer text the candidate has another name.
+        candidate = models.get("values-1", models["concat-tokens"])
+        losses = models[model].differences(candidate, LOSS)
         _, p_values[name] = difference_and_p_value(losses, 3)
     corrected = holm([*p_values.values()])
     return f"{dict(zip(p_values, corrected))[text]:.2f}"
@@ -646,12 +668,10 @@ def positions_facts() -> Facts:
     facts["positions.rotary.bleu"] = rotary_bleus
     loss, bleu = ahead(gl["untied-tokens"], gl["concat-tokens"])
     facts["positions.untied.gl"] = [spread(loss, 3), spread(-bleu, 1)]
-    state_losses, state_bleus = [], []
+    state_bleus = []
     for method in ("rotary", "untied"):
-        loss, bleu = ahead(az[f"{method}-states"], az["concat-tokens"])
-        state_losses.append(spread(loss, 3))
+        _, bleu = ahead(az[f"{method}-states"], az["concat-tokens"])
         state_bleus.append(spread(-bleu, 1))
-    facts["positions.states.loss"] = state_losses
     facts["positions.states.bleu"] = state_bleus
     for name, text, models in (("az", "az_to_en", az), ("gl", "gl_to_en", gl)):
         tied = by_model("contest_2", text)["cut-1"]

@@ -11,12 +11,12 @@ from reprt.losses import check_labels, token_weights
 
 @keras.saving.register_keras_serializable(package="reprt")
 class TokenAccuracy(keras.metrics.Metric):
-    """Share of the tokens that are not padding than whose label no token is likelier.
+    """Share of the tokens that are not padding whose label has the highest logit.
 
-    Of equally likely tokens each counts as right, unlike in Keras' accuracy: with
-    constant logits the share is 1, and with logits in half precision, in which more of
-    them are equal, it is a few per cent higher. Correct and counted tokens are added up
-    over batches and replicas and divided once. Without any real token the result is 0.
+    Of several equal logits each counts as the highest, unlike in Keras' accuracy: with
+    constant logits the share is 1. Half precision makes more logits equal. Correct and
+    counted tokens are added up over batches and replicas and divided once. Without any
+    real token the result is 0.
 
     Masking: labels of 0 and below are padding.
 

@@ -5,6 +5,7 @@ answered at once.
 """
 
 import io
+import itertools
 import os
 import pkgutil
 import sys
@@ -50,7 +51,7 @@ class FilesCommand(click.Command):
         parse = parser.parse_args
 
         def parse_args(args):
-            args = list(args)
+            args = list(itertools.chain(*map(_option_and_value, args)))
             for option in SPLITS:
                 if option not in args:
                     continue
@@ -67,6 +68,14 @@ class FilesCommand(click.Command):
 
         parser.parse_args = parse_args  # type: ignore[method-assign]
         return parser
+
+
+def _option_and_value(argument: str) -> list[str]:
+    """Parts `--train=a.de`, which click would take for all of the option's values."""
+    option, equals, value = argument.partition("=")
+    if equals and option in SPLITS:
+        return [option, value]
+    return [argument]
 
 
 def _files(context, parameter, value):

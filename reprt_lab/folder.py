@@ -89,9 +89,6 @@ class RunFolder:
             self._check_same(settings, manifest)
             read_vocabularies(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
-            if self._has_more_hours(settings):
-                # It goes on, and is measured anew.
-                (self.path / "metrics.json").unlink()
             # Some settings may change when a run goes on.
             if self.metrics() is None:
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
@@ -110,13 +107,6 @@ class RunFolder:
                 new = RunFolder(unfinished)
                 new._write_json("manifest.json", manifest.as_table())
                 new._write("config.toml", tomli_w.dumps(settings.as_table()))
-
-    def _has_more_hours(self, settings: RunSettings) -> bool:
-        """Returns whether a run that was out of time is given more."""
-        metrics = self.metrics()
-        if metrics is None or not metrics.out_of_time:
-            return False
-        return settings.training.hours > self.settings().training.hours
 
     def _remove_leftovers(self):
         # Only training writes these, and only the process that has claimed the run.

@@ -16,6 +16,7 @@ from reprt.analysis.evaluation import (
 )
 from reprt.data.batching import BatchPlan
 from reprt.data.corpora.corpus import Corpus, check_aligned
+from reprt.data.corpora.languages import check_direction
 from reprt.data.corpora.lines import read_lines
 from reprt.decoding.translator import Translator
 from reprt.progress import Progress
@@ -141,7 +142,8 @@ def _table(
 
 def score_files(path: Path, files: Sequence[Path]) -> str:
     """Returns log P of each line of a file of translations, a line each."""
-    is_language_model = RunFolder(path).settings().text.side == "target"
+    text = RunFolder(path).settings().text
+    is_language_model = text.side == "target"
     if is_language_model:
         # A language model reads no source.
         files = [files[-1], files[-1]]
@@ -151,6 +153,7 @@ def score_files(path: Path, files: Sequence[Path]) -> str:
             "Expected two files, SOURCE TARGET, or one for a language model. Received: "
             f"{where}."
         )
+    check_direction([str(file) for file in files], text.pair)
     sources, targets = map(read_lines, files)
     check_aligned(len(sources), len(targets), where)
     translator = Translator.load(path)

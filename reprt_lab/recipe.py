@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -135,10 +136,9 @@ class PageSettings(Settings):
     """By default `"report"`, or `"comparison"` where there are trials."""
     reference: str | None = None
     """The model from which `families` and `positions` give the others' differences."""
-    comparisons: list[
-        Annotated[list[str], Field(min_length=2, max_length=2)]
-    ] = []
-    """The pairs of models that `controls` compares."""
+    comparisons: list[Annotated[list[str], Field(min_length=2)]] = []
+    """The models that `controls` compares: one, and on each text the first of the
+    others that was run there."""
     models: dict[str, Look] = {}
     """How the page shows each model."""
 
@@ -387,11 +387,12 @@ def _placed(text: TextSettings, has_pair: bool) -> TextSettings:
     changes: Table = {"source": _from_here(text.source)}
     for split in FILES:
         changes[split] = [_from_here(name) for name in getattr(text, split)]
-    paths = [expand_path(name) for name in text.own_files]
+    text = text.changed(**changes)
+    own_files = text.own_files
     # Files that are missing are named when they are read.
-    if paths and not has_pair and all(path.exists() for path in paths):
-        changes["pair"] = pair_of(text.own_files, text.columns)
-    return text.changed(**changes)
+    if has_pair or not own_files or not all(map(os.path.exists, own_files)):
+        return text
+    return text.changed(pair=pair_of(own_files, text.columns))
 
 
 def _from_here(place: str) -> str:

@@ -105,8 +105,10 @@ def _train(runs, text, progress, after_epoch):
         folder.open(run, text)
     trainers: dict[Trainer, RunFolder] = {}
     for folder, run in runs.items():
-        if folder.metrics() is not None:
-            progress.say(f"{run.name}: finished before, in {folder.path}")
+        metrics = folder.metrics()
+        if metrics is not None:
+            end = "out of time" if metrics.out_of_time else "finished"
+            progress.say(f"{run.name}: {end} before, in {folder.path}")
             continue
         trainer = Trainer(
             run,

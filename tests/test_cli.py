@@ -152,7 +152,7 @@ def error_line(capsys):
             "train TINY --train a.de a.en --train b.de b.en",
             "Expected --train once. Received it 2 times: join the files.",
         ),
-        ("train TINY --train=a.tsv --plan", "Expected --train with two files"),
+        ("train TINY --train=a.de a.en --train=b.de b.en", "--train once."),
         (
             f"train TINY --train {__file__}",
             "Expected two files, one sentence per line, or a table",

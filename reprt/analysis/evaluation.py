@@ -147,6 +147,9 @@ def log_probabilities(
         split: the ids of the pairs, such as `translator.encode` returns.
         batch_size, progress: as in `prefix_loss`.
 
+    Raises:
+        ValueError: for a target that is longer than the model takes.
+
     >>> import reprt
     >>> translator = reprt.Translator.load("runs/mine")  # doctest: +SKIP
     >>> pairs = translator.encode(["uma casa"], ["a house"])  # doctest: +SKIP
@@ -178,6 +181,13 @@ def _prefix_steps(model, room: int):
 def _sentence_losses(model, split, batch_size, progress):
     """Returns the losses of each sentence's tokens, summed, and how many they are."""
     max_length, costly = model.longest_target, shapes_are_costly()
+    # The last token of a target is a label only.
+    longest = max((len(row) for row in split.target), default=1) - 1
+    if longest > max_length:
+        raise ValueError(
+            f"Expected targets of at most {max_length} tokens before the last, as the "
+            f"model takes. Received one of {longest}."
+        )
     room = capacity_increment(0, max_length, costly)
     start, step = _prefix_steps(model, room)
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
@@ -189,11 +199,6 @@ def _sentence_losses(model, split, batch_size, progress):
         [len(row) for row in side], batch_size, equal
     ):
         (source, inputs), labels = padded_batch(split, batch)
-        if inputs.shape[1] > max_length:
-            raise ValueError(
-                f"Expected targets of at most {max_length} tokens, as the model takes. "
-                f"Received one of {inputs.shape[1]}."
-            )
         if costly and not equal:
             source = pad_to_bucket(source, model.longest_source)
         prefixes, capacity = start(source), room

@@ -9,6 +9,7 @@ from reprt.layers.dtypes import indices
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.layout import Packed, layout_of, places_from_mask
 from reprt.layers.masks import check_vocabulary, padding_mask
+from reprt.layers.positions.base import Positional
 
 # The factor on embeddings is a power of their width.
 SCALES = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
@@ -130,10 +131,11 @@ class TokenAndPositionEmbedding(Layer):
         self.factor = embedding_dim ** SCALES[scale]
         # Whether no position depends on a later token.
         self.causal = token_norm is None or token_norm.causal
-        on_entry = getattr(positional, "on_entry", positional is not None)
+        call = getattr(type(positional), "call", Positional.call)
+        changes_tokens = call is not Positional.call
         self.by_place = getattr(positional, "by_place", False)
         # Whether `step` does for one token what the call does for all.
-        self.has_step = self.causal and (self.by_place or not on_entry)
+        self.has_step = self.causal and (self.by_place or not changes_tokens)
         # Whether a token's results depend only on it and its place.
         looks_back = token_norm is not None and token_norm.looks_back
         self.acts_by_token = self.has_step and not looks_back

@@ -77,6 +77,8 @@ class TranslationModel(keras.Model, abc.ABC):
     """Whether an output depends on later target tokens, unseen in search."""
     padding_matters: bool = False
     """Whether results depend on padding: if so, equal lengths go together."""
+    # Whether `compile` left XLA to the backend.
+    _jit_is_automatic: bool = False
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, self.config_class):
@@ -96,32 +98,40 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def __call__(self, inputs, *args, **kwargs):
         # Keras would take the numbers of a nested list for arguments.
-        return super().__call__(_without_lists(inputs), *args, **kwargs)
+        if self._takes_ids:
+            inputs = _without_lists(inputs)
+        return super().__call__(inputs, *args, **kwargs)
+
+    @property
+    def _takes_ids(self):
+        """Whether the call is this class' own; another may take other inputs."""
+        return type(self).call is TranslationModel.call
 
     def fit(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.fit`; arrays' ids are checked before."""
-        x = self._checked_arrays(x, y)
+        x, y = self._checked_arrays(x, y)
         return super().fit(x, y, *args, **kwargs)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.evaluate`; arrays' ids are checked before."""
-        x = self._checked_arrays(x, y)
+        x, y = self._checked_arrays(x, y)
         return super().evaluate(x, y, *args, **kwargs)
 
     def predict(self, x, *args, **kwargs):
         """As `keras.Model.predict`; arrays' ids are checked before."""
-        return super().predict(self._checked_arrays(x), *args, **kwargs)
+        x, _ = self._checked_arrays(x)
+        return super().predict(x, *args, **kwargs)
 
     def _checked_arrays(self, x, y=None):
-        """Returns inputs, in which ids that no embedding has are a `ValueError`.
+        """Returns inputs and labels; ids that no embedding has are a `ValueError`.
 
         No graph checks ids.
         """
-        # A call of one's own may take other inputs.
-        takes_ids = type(self).call is TranslationModel.call
-        if not takes_ids or not isinstance(x, list | tuple) or len(x) != 2:
-            return x
+        is_pair = isinstance(x, list | tuple) and len(x) == 2
+        if not self._takes_ids or not is_pair:
+            return x, y
         x = _without_lists(x)
+        y = as_ids(y) if isinstance(y, list) else y
         sizes = self.source_vocab_size, self.target_vocab_size
         for name, ids, size in zip(("source_ids", "target_ids"), x, sizes):
             if hasattr(ids, "row_lengths"):
@@ -131,7 +141,7 @@ class TranslationModel(keras.Model, abc.ABC):
             # A label below 0 is padding, too.
             labels = np.maximum(y, PAD_ID)
             check_vocabulary("labels", labels, self.target_vocab_size)
-        return x
+        return x, y
 
     def quantize(self, mode=None, config=None, **kwargs):
         """Refuses: logits and packed attention take the weights themselves."""
@@ -201,16 +211,20 @@ class TranslationModel(keras.Model, abc.ABC):
 
         XLA would compile anew for each batch's shape.
         """
-        if jit_compile == "auto" and keras.backend.backend() == "tensorflow":
+        self._jit_is_automatic = jit_compile == "auto"
+        if self._jit_is_automatic and keras.backend.backend() == "tensorflow":
             jit_compile = False
         super().compile(*arguments, jit_compile=jit_compile, **keywords)
 
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        # Another backend decides for itself.
+        if config is not None and self._jit_is_automatic:
+            config["jit_compile"] = "auto"
+        return config
+
     def compile_from_config(self, config):
-        arguments = keras.saving.deserialize_keras_object(config)
-        # TensorFlow has written False for "auto", and JAX would not compile at all.
-        if not arguments["jit_compile"]:
-            arguments["jit_compile"] = "auto"
-        self.compile(**arguments)
+        self.compile(**keras.saving.deserialize_keras_object(config))
         if self.built:
             self.optimizer.build(self.trainable_variables)
 

@@ -30,7 +30,8 @@ class BlockModel(TranslationModel):
     """A model of embeddings and stacks of blocks, by its `TransformerSettings`."""
 
     _recomputes: bool
-    """Whether a new token changes earlier ones: each step then decodes all again."""
+    """Whether each step decodes all tokens again, because a new one changes earlier
+    ones or cannot be embedded without them."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

@@ -35,20 +35,23 @@ def page_values(texts, settings, out):
         groups += choose(runs_table(whole))
     models = {(group.run.model, group.run.text): group for group in groups}
     rows = []
-    for name, other in settings.comparisons:
-        rows += _compare(models, name, other)
+    for name, *others in settings.comparisons:
+        rows += _compare(models, name, others)
     return {
         "comparisons": markdown(rows, 3),
         "seeds": groups_table(groups, COLUMNS),
     }
 
 
-def _compare(models, name: str, other: str) -> list[dict[str, str]]:
-    """The rows of two models, one for each text on which both were run."""
+def _compare(models, name: str, others: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a model, one for each text on which one of the others was run."""
     rows, p_values = [], []
     for (model, text), group in models.items():
-        against = models.get((other, text))
-        if model == name and against is not None:
+        rivals = [
+            models[other, text] for other in others if (other, text) in models
+        ]
+        if model == name and rivals:
+            against = rivals[0]
             losses = group.differences(against, LOSS)
             loss, p_value = difference_and_p_value(losses, 3)
             bleu, _ = difference_and_p_value(

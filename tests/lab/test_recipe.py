@@ -229,6 +229,8 @@ def test_the_languages_are_those_of_the_files_unless_they_are_named(
         ("R --train a b --plan", ("a", "b")),
         ("--train a b R", ("a", "b")),
         ("R --train a --plan", ("a",)),
+        ("R --train=a --plan", ("a",)),
+        ("R --train=a b", ("a", "b")),
         ("R --train a", ("a",)),
         ("R --train a --dev c d", ("a",)),
     ],

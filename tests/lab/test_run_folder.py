@@ -108,18 +108,6 @@ def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
     assert folder.settings() == later_settings
 
 
-def test_a_run_that_was_out_of_time_goes_on_if_it_is_given_more(folder, text):
-    folder.open(settings(hours=1.0), text)
-    folder.add_start([], [], False)
-    results = {"parameters": 7, "epochs": 2, "finished": "now"}
-    folder.write_metrics(Metrics(**results, out_of_time=True))
-    folder.open(settings(hours=1.0), text)
-    assert folder.metrics() is not None
-    folder.open(settings(hours=2.0), text)
-    assert folder.metrics() is None
-    assert folder.settings() == settings(hours=2.0)
-
-
 def test_other_settings_and_texts_are_refused_and_named(folder, text):
     # This run never begins, and is replaced.
     folder.open(settings(hours=1.0, seed=1), text)

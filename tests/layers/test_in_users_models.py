@@ -63,9 +63,12 @@ class PreviousPositional(layers.Positional):
         return x + keras.ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0))) / 2
 
 
-def test_positions_that_look_back_are_decoded_without_a_cache(monkeypatch):
+@pytest.mark.parametrize("name", ["repe-causal", "decoder-only"])
+def test_positions_that_look_back_are_decoded_without_a_cache(
+    name, monkeypatch
+):
     monkeypatch.setitem(POSITIONS, "half", PreviousPositional)
-    model = build("repe-causal", 9, 9, **TINY, position="half", dropout=0.0)
+    model = build(name, 9, 9, **TINY, position="half", dropout=0.0)
     assert not model.looks_ahead
     split = EncodedSplit([IDS[0, :4], IDS[1, :3]], [IDS[0, :4], IDS[1, :3]])
     losses = teacher_forced_loss(model, split), prefix_loss(model, split)

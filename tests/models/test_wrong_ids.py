@@ -65,6 +65,8 @@ def test_nested_lists_of_equal_lengths_are_ids(model):
     np.testing.assert_allclose(mixed, logits, atol=1e-6)
     predicted = model.predict((SOURCE.tolist(), TARGET.tolist()), verbose=0)
     np.testing.assert_allclose(predicted, logits, atol=1e-5)
+    lists = (SOURCE.tolist(), TARGET.tolist()), LABELS.tolist()
+    assert model.evaluate(*lists, verbose=0) > 0
 
 
 @pytest.mark.parametrize("count", [0, 3])

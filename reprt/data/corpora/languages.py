@@ -55,7 +55,7 @@ def pair_of(paths: Sequence[str], columns: Sequence[str] = ()) -> str:
 def check_direction(paths: Sequence[str], pair: str):
     """Refuses two files whose names have the pair's languages in the other order."""
     languages = [_language(path) for path in paths]
-    source, target = pair.split("_to_")
+    source, _, target = pair.partition("_to_")
     if source != target and languages == [target, source]:
         raise ValueError(
             f"Expected files in the order of {pair}. Received: {paths[0]} and "
@@ -72,7 +72,10 @@ def column_names(path: Path) -> list[str]:
         return parquet.ParquetDataset(path).schema.names
     with open(path, "rb") as file:
         text_lines = decode_lines(file, path)
-        head = next((line for line in text_lines if line.strip()), "")
+        if ending == ".jsonl":
+            # The reader of these skips empty lines.
+            text_lines = filter(str.strip, text_lines)
+        head = next(text_lines, "")
     if ending == ".jsonl":
         # What is no JSON is refused when all lines are read.
         return re.findall(r'"([\w-]+)"\s*:', head)

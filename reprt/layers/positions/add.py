@@ -39,6 +39,7 @@ class AddPositional(PositionTable):
     Reference: appendix A, eq. 18 and 28 of the paper.
     """
 
+    on_entry = True
     by_place = True
 
     def call(self, x, offset=0, mask=None):

@@ -21,8 +21,9 @@ class Positional(Layer):
     | `score_factor` | is multiplied by queries times keys | untied |
     | `bias(queries, keys)` | scores, before the softmax | relative, ALiBi, untied |
 
-    A method with a `call` acts on entry. A subclass with arguments of its own may have
-    a `get_config`, as Keras' layers do.
+    A method that changes tokens on entry, and no attention, says so by `on_entry =
+    True`. A subclass with arguments of its own may have a `get_config`, as Keras'
+    layers do.
 
     Masking: places count the real tokens of a sequence, so that padding may stand
     anywhere. A Keras mask attached to the input stays attached.
@@ -54,7 +55,7 @@ class Positional(Layer):
     """
 
     on_entry = False
-    """Whether it changes tokens before the first block, by a `call` of its own."""
+    """Whether it changes tokens before the first block, and no attention."""
     by_place = False
     """Whether on entry a state depends only on its token and the token's place."""
     widens = False
@@ -63,10 +64,6 @@ class Positional(Layer):
     """Whether it has a width `dim` of its own."""
     score_factor = 1.0
     """A number that scores are multiplied by, before `bias` is added."""
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        cls.on_entry = cls.call is not Positional.call
 
     def call(self, x, offset=0, mask=None):
         return x

@@ -41,6 +41,7 @@ class ConcatPositional(PositionTable):
     Reference: section 2.2, eq. 10 and 11 of the paper.
     """
 
+    on_entry = True
     by_place = True
     widens = True
     has_width = True

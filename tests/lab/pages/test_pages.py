@@ -456,7 +456,7 @@ def test_controls_are_compared_over_the_seeds_that_both_have(add):
     run("baseline", 13, 9.0, 1.0, **text)  # whose pair is not there
     run("repe", 11, 1.0, 30.0, subfolder="pt")
     folder = run("baseline", 11, 2.0, 30.0, subfolder="pt")
-    pairs = [["repe", "baseline"], ["baseline", "repe"]]
+    pairs = [["repe", "other", "baseline"], ["baseline", "repe"]]
     (folder / "page.toml").write_text(
         f'name = "controls"\ncomparisons = {pairs}\n'
     )
