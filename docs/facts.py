@@ -226,6 +226,9 @@ def leak_facts() -> Facts:
     longer_published = longer_groups["RePE as published", 128]
     loss = longer_prefix.differences(longer_baseline, PREFIX).mean()
     bleu = longer_baseline.differences(longer_prefix, BLEU).mean()
+    longer_without = longer_groups["RePE without TokenNorm", 128]
+    without_loss = longer_without.differences(longer_baseline, PREFIX).mean()
+    without_bleu = longer_baseline.differences(longer_without, BLEU).mean()
     return {
         "leak.published": [gap_of(published, baseline, 2)],
         "leak.padded": [gap_of(padded, baseline, 2)],
@@ -241,6 +244,7 @@ def leak_facts() -> Facts:
             f"{run.settings.schedule.warmup_steps:,}",
         ],
         "longer.behind": [f"{loss:.3f}", f"{bleu:.1f}"],
+        "longer.without": [f"{without_loss:.3f}", f"{without_bleu:.1f}"],
         "longer.bleu.published": [f"{longer_published.mean(BLEU):.2f}"],
         "longer.bleu.prefix": [f"{longer_prefix.mean(BLEU):.1f}"],
         "longer.bleu.baseline": [f"{longer_baseline.mean(BLEU):.1f}"],
@@ -627,6 +631,8 @@ def statistics_facts() -> Facts:
     longer = by_model("statistics", "pt_to_en")
     loss, bleu = ahead(longer["values-1"], longer["rotary-states"])
     facts["statistics.longer"] = [interval(loss, 3), interval(-bleu, 1)]
+    _, bleu = ahead(longer["untied-states"], longer["values-1"])
+    facts["statistics.longer.untied"] = [interval(bleu, 1)]
     return facts
 
 

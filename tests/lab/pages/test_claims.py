@@ -301,3 +301,12 @@ def test_rotary_positions_with_states_are_ahead_on_one_text_of_three():
     assert decided("rotary-states", "concat-tokens", "az_to_en") > 0
     for pair in ("gl_to_en", "be_to_en"):
         assert decided("concat-tokens", "rotary-states", pair) > 0
+
+
+def test_on_the_longer_text_models_with_states_have_a_higher_bleu():
+    models = by_model("statistics", "pt_to_en")
+    for name in ("rotary-states", "untied-states"):
+        losses, bleus = ahead(models[name], models["values-1"])
+        assert difference_and_p_value(losses, 3)[1] > 0.05
+        assert bleus.mean() > 0
+        assert difference_and_p_value(bleus, 1)[1] < 0.05
