@@ -98,7 +98,7 @@ def test_attention_is_causal_over_both_sides(build):
 
 
 def test_inputs_that_are_no_pair_are_refused(build):
-    with pytest.raises(ValueError, match=r"pair \(source_.*Received: tuple"):
+    with pytest.raises(ValueError, match=r"pair \(source_.*Received: 3 inputs"):
         build()((SOURCE, TARGET, LABELS))
 
 
