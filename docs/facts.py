@@ -1035,7 +1035,7 @@ def renewed_block(block: str, names, old: Facts, new: Facts) -> str:
                 f"pages have them: {old_numbers}. Received: {new[name]}. Write the "
                 f"new ones into the pages, and take the fact out of {FACTS.name}."
             )
-        for old_number, number in zip(old_numbers, new[name], strict=True):
+        for old_number, number in zip(old_numbers, new[name]):
             # A line may break within a number such as 1 ± 2.
             words = re.escape(old_number).replace(r"\ ", r"\s+")
             pattern = re.compile(rf"(?<![\w.,]){words}(?!\w|[.,]\d)")

@@ -53,12 +53,13 @@ class FilesCommand(click.Command):
         def parse_args(args):
             args = list(itertools.chain(*map(_option_and_value, args)))
             for option in SPLITS:
-                if option not in args:
+                count = args.count(option)
+                if not count:
                     continue
-                if args.count(option) > 1:
+                if count > 1:
                     raise click.UsageError(
-                        f"Expected {option} once. Received it {args.count(option)} "
-                        "times: join the files."
+                        f"Expected {option} once. Received it {count} times: join the "
+                        "files."
                     )
                 second = args.index(option) + 2
                 if second >= len(args) or args[second].startswith("-"):
@@ -82,7 +83,7 @@ def _files(context, parameter, value):
     """The files of a split, none of which is the next option."""
     if value is None:
         return None
-    if any(name.startswith("-") for name in value):
+    if value[0].startswith("-"):
         raise click.UsageError(_files_expected(parameter.opts[0]))
     return tuple(filter(None, value))
 
