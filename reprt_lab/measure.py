@@ -15,9 +15,10 @@ from reprt.analysis.evaluation import (
     log_probabilities,
 )
 from reprt.data.batching import BatchPlan
-from reprt.data.corpora.corpus import Corpus, check_aligned
+from reprt.data.corpora.corpus import Corpus, Split, check_aligned
 from reprt.data.corpora.languages import check_direction
 from reprt.data.corpora.lines import read_lines
+from reprt.data.encoding import EncodedSplit
 from reprt.decoding.translator import Translator
 from reprt.progress import Progress
 from reprt_lab.folder import RunFolder
@@ -44,6 +45,7 @@ def evaluate_run(
     """
     folder = RunFolder(path)
     run = folder.settings()
+    max_tokens = None
     if files:
         names = [str(file) for file in files]
         # All splits are these sentences.
@@ -53,17 +55,13 @@ def evaluate_run(
     else:
         corpus = text_of_run(folder, place)
         sentences = getattr(corpus, split)
+        if split == "dev":
+            # Training has left longer pairs of this split out as well.
+            max_tokens = run.text.train_tokens
     translator = Translator.load(path, **search)
-    ids = translator.encode(sentences.source, sentences.target)
-    references: Sequence[str] | None = sentences.target
-    if run.text.side == "target":
-        ids, references = ids.of_target(), None
-    if split == "dev" and not files and run.text.train_tokens:
-        # Training has left longer pairs of this split out as well.
-        chosen = ids.between(0, run.text.train_tokens)
-        ids = ids.only(chosen)
-        if references is not None:
-            references = [references[row] for row in chosen]
+    ids, references = _encode(
+        translator, sentences, run.text.side == "target", max_tokens
+    )
     evaluation = evaluate(
         translator,
         ids,
@@ -86,11 +84,13 @@ def evaluate_run(
         "scores": [score.as_table() for score in evaluation.scores],
         "provenance": provenance().as_table(),
     }
-    place_name = plain(corpus.name)
+    text_name = plain(corpus.name)
     if not files:
-        place_name = f"the {split} split of the {place_name}"
+        text_name = f"the {split} split of the {text_name}"
     tokens = evaluation.prefix.tokens
-    title = f"{run.name} on {place_name}: {len(ids):,} sentences, {tokens:,} tokens."
+    title = (
+        f"{run.name} on {text_name}: {len(ids):,} sentences, {tokens:,} tokens."
+    )
     table = f"{title}\n\n{_table(evaluation, forced_loss, search_settings)}"
     try:
         folder.write_evaluation(split, result, table)
@@ -98,6 +98,28 @@ def evaluate_run(
         # The folder may be another user's.
         print(f"reprt: {error}", file=sys.stderr)
     return table
+
+
+def _encode(
+    translator: Translator,
+    sentences: Split,
+    is_language_model: bool,
+    max_tokens: int | None,
+) -> tuple[EncodedSplit, Sequence[str] | None]:
+    """Returns the ids, and the references of translations.
+
+    A language model has none. With `max_tokens`, longer pairs are left out.
+    """
+    ids = translator.encode(sentences.source, sentences.target)
+    references: Sequence[str] | None = sentences.target
+    if is_language_model:
+        ids, references = ids.of_target(), None
+    if max_tokens:
+        rows = ids.between(0, max_tokens)
+        ids = ids.only(rows)
+        if references is not None:
+            references = [references[row] for row in rows]
+    return ids, references
 
 
 def _entry(loss: Loss) -> dict[str, float]:

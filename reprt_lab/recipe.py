@@ -337,15 +337,7 @@ def load_recipe(
     `"training.epochs=2"`, and the text's `files` by split. Any mistake in it all is a
     `ValueError` of one line.
     """
-    package_recipes = shipped_recipes()
-    place = path if path.is_file() else package_recipes.get(str(path), path)
-    try:
-        tables = read_toml(place)
-    except OSError as error:
-        raise ValueError(
-            f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
-            f"one of the package's recipes: {', '.join(package_recipes)}."
-        ) from error
+    tables = _read_tables(path)
     if source is not None:
         # The files that the recipe names give way to it.
         files = {split: files.get(split) or () for split in FILES}
@@ -380,6 +372,18 @@ def load_recipe(
     recipe.runs()
     recipe.runs(small=True)
     return recipe
+
+
+def _read_tables(path: Path) -> Table:
+    package_recipes = shipped_recipes()
+    place = path if path.is_file() else package_recipes.get(str(path), path)
+    try:
+        return read_toml(place)
+    except OSError as error:
+        raise ValueError(
+            f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
+            f"one of the package's recipes: {', '.join(package_recipes)}."
+        ) from error
 
 
 def _placed(text: TextSettings, has_pair: bool) -> TextSettings:

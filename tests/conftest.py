@@ -20,7 +20,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 import eager  # noqa: E402
 import tiny  # noqa: E402
 
-from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
 
 # Files of a few long tests; begun last, they would keep one process busy alone.
@@ -55,7 +54,7 @@ def cache_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def text(tmp_path_factory):
     """33 training pairs, so that batches of 16 leave one over."""
-    corpus = embedded.load(train=33, dev=10, test=4)
+    corpus = tiny.corpus(train=33, dev=10, test=4)
     return encode(
         corpus, tiny.VOCABULARY, 24, tmp_path_factory.mktemp("vocabularies")
     )

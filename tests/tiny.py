@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from reprt.data.corpora import embedded
+from reprt.data.corpora.corpus import Split
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.models.presets import preset
@@ -32,6 +34,23 @@ DEFAULTS = {
     "schedule": {"warmup_steps": 4},
     "objective": {},
 }
+
+
+def corpus(train, dev=500, test=500):
+    """The first pairs of the embedded corpus, of which `dev` has the first ones."""
+    whole = embedded.load()
+    source = [*whole.dev.source, *whole.test.source, *whole.train.source]
+    target = [*whole.dev.target, *whole.test.target, *whole.train.target]
+
+    def split(start, end):
+        return Split(source[start:end], target[start:end])
+
+    return dataclasses.replace(
+        whole,
+        dev=split(0, dev),
+        test=split(dev, dev + test),
+        train=split(dev + test, dev + test + train),
+    )
 
 
 class Lines:

@@ -9,13 +9,12 @@ import shutil
 import eager
 import naive
 import pytest
-from tiny import TINY
+import tiny
 
-from reprt.data.corpora import embedded
 from reprt_lab.command import main
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
-MODEL = "\n".join(f"{name} = {size}" for name, size in TINY.items())
+MODEL = "\n".join(f"{name} = {size}" for name, size in tiny.TINY.items())
 TABLES = """
 [vocabulary]
 size = 150
@@ -57,7 +56,7 @@ def shared_folder(base):
 
 def write_corpus(folder, **counts):
     """Writes so many generated sentences under `text`, laid out as TED's are."""
-    corpus = embedded.load(**counts)
+    corpus = tiny.corpus(**counts)
     pair_folder = folder / "text" / "datasets" / "pt_to_en"
     pair_folder.mkdir(parents=True)
     for split in ("train", "dev", "test"):

@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reprt.constants import RESERVED, START_ID
-from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Split
 from reprt.data.tokenizers import tokenizer as tokenizers
 from reprt.data.tokenizers.bpe import BPE, BPESettings
@@ -33,7 +33,7 @@ UNUSUAL_TEXTS = [
 
 @pytest.fixture(scope="module")
 def corpus():
-    corpus = embedded.load(train=60, dev=1, test=1)
+    corpus = tiny.corpus(train=60, dev=1, test=1)
     sides = (corpus.train.source, corpus.train.target)
     train = Split(*([line.capitalize() for line in lines] for lines in sides))
     return dataclasses.replace(corpus, train=train)

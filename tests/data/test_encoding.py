@@ -2,11 +2,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tiny
 from tiny import VOCABULARY
 
 from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import batches, bucketed_order, training_order
-from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
@@ -41,7 +41,7 @@ def test_a_bucketed_order_saves_padding_and_mixes_batches_but_the_last():
 
 @pytest.fixture(scope="module")
 def corpus():
-    return embedded.load(train=40, dev=5, test=3)
+    return tiny.corpus(train=40, dev=5, test=3)
 
 
 def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
@@ -85,7 +85,7 @@ def test_the_share_of_unknown_pieces_is_that_of_each_side(tmp_path, vocabulary):
 
 def test_vocabularies_are_learnt_only_on_the_training_text(corpus, tmp_path):
     # The 101st sentence and on.
-    other_corpus = embedded.load(train=5, dev=100, test=3)
+    other_corpus = tiny.corpus(train=5, dev=100, test=3)
     mixture = dataclasses.replace(
         corpus, dev=other_corpus.train, test=other_corpus.test
     )
@@ -132,7 +132,7 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
     assert len(calls) == 8 + 6
     encode(corpus, WordPieceSettings(size=45), 99, tmp_path)
     other_corpus = dataclasses.replace(
-        corpus, dev=embedded.load(train=40, dev=6, test=3).dev
+        corpus, dev=tiny.corpus(train=40, dev=6, test=3).dev
     )
     encode(other_corpus, VOCABULARY, 99, tmp_path)
     assert calls[22:] == [(6, 99), (6, 100)]

@@ -58,9 +58,10 @@ def test_a_folder_of_parquet_files_is_a_table(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["", *TABLES])
-def test_every_form_gives_the_same_splits(tmp_path, ending):
+def test_every_form_gives_the_same_splits(tmp_path, ending, capsys):
     paths = write(tmp_path, ending, {**PAIRS, "": "a line without a source"})
     corpus = own.load("de_to_en", paths, held_out=0.1)
+    assert "Left out 1 of 201 pairs" in capsys.readouterr().err
     pairs = []
     for split in (corpus.train, corpus.dev, corpus.test):
         pairs += zip(split.source, split.target)

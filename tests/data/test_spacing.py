@@ -2,9 +2,9 @@ import random
 
 import pytest
 import tensorflow as tf
+import tiny
 
 from reprt.constants import RESERVED
-from reprt.data.corpora import embedded
 from reprt.data.tokenizers.spacing import RULES, detokenize_words
 from reprt.data.tokenizers.wordpiece import WordPiece
 
@@ -74,7 +74,7 @@ def test_words_become_text_as_people_write_it(words):
 
 def samples():
     """Sentences of a corpus, and all that random punctuation can come to."""
-    sentences = embedded.load(train=200, dev=1, test=1).train
+    sentences = tiny.corpus(train=200, dev=1, test=1).train
     lines = [*sentences.source, *sentences.target]
     letters = sorted(set("".join(lines).lower()) - {" "})
     tokenizer = WordPiece(

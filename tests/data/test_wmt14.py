@@ -9,10 +9,11 @@ import json
 import tarfile
 
 import pytest
+import tiny
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from reprt.data.corpora import embedded, wmt14
+from reprt.data.corpora import wmt14
 from reprt.data.corpora.find import TextUnavailable, find
 from reprt.data.corpora.wmt14 import clean_pair
 from reprt.data.encoding import encode
@@ -47,7 +48,7 @@ def pack(name, files):
 @pytest.fixture(scope="module")
 def pairs():
     """The sentences of each part, its dirt among them."""
-    train = embedded.load(train=PAIRS * len(wmt14.TRAIN)).train
+    train = tiny.corpus(train=PAIRS * len(wmt14.TRAIN)).train
     english, french = train.target, train.source  # in fact Portuguese
     return {
         part.name: [

@@ -5,9 +5,9 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny
 
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
-from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.tokenizers import wordpiece
 from reprt.data.tokenizers.wordpiece import (
@@ -44,7 +44,7 @@ PUBLISHED_PIECES = {
 
 @pytest.fixture(scope="module")
 def sentences():
-    return embedded.load(train=60, dev=1, test=1).train.source
+    return tiny.corpus(train=60, dev=1, test=1).train.source
 
 
 # What NFD takes apart and leaves without an accent to drop, and what it does not.
@@ -172,7 +172,7 @@ def test_the_learner_gives_the_vocabulary_of_tensorflows(
         wordpiece_tokenizer_learner_lib as tensorflow_learner,
     )
 
-    train = embedded.load(train=3000).train
+    train = tiny.corpus(train=3000).train
     generator = np.random.default_rng(0)
     sentences = {
         "Portuguese": train.source,

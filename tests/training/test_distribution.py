@@ -40,13 +40,12 @@ devices = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, devices)
 
 import test_distribution as test
-from tiny import VOCABULARY
+import tiny
 from variants import COMPARED
-from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 
-corpus = embedded.load(train=33, dev=10, test=4)
-text = encode(corpus, VOCABULARY, 24, folder / "cache")
+corpus = tiny.corpus(train=33, dev=10, test=4)
+text = encode(corpus, tiny.VOCABULARY, 24, folder / "cache")
 test.train(folder, "repe", text)
 test.train(folder, "clipped", text, parts=2)
 test.fit(folder)

@@ -35,17 +35,17 @@ sys.path[:0] = sys.argv[2:]
 sys.modules.update({"tensorflow": None, "tensorflow_text": None})
 import keras
 import numpy as np
+import tiny
 import tiny_run
 from reprt_lab.command import main
-from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt_lab.folder import RunFolder
-from tiny import VOCABULARY, make_trainer, settings
+from tiny import make_trainer, settings
 from variants import COMPARED
 
 assert keras.backend.backend() == "jax"
-corpus = embedded.load(train=33, dev=10, test=4)
-text = encode(corpus, VOCABULARY, 24, folder / "cache")
+corpus = tiny.corpus(train=33, dev=10, test=4)
+text = encode(corpus, tiny.VOCABULARY, 24, folder / "cache")
 
 
 def trainer(name, *arguments, **keywords):

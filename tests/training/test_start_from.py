@@ -6,7 +6,6 @@ import pytest
 import tiny
 from tiny import assert_same, variables
 
-from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 
 NAME = "repe-causal"
@@ -56,7 +55,7 @@ def test_a_model_of_other_sizes_is_refused(trainer, origin):
 
 def test_vocabularies_have_to_be_the_others_or_are_taken(origin, tmp_path):
     path = str(origin.folder.path)
-    corpus = embedded.load(train=9, dev=10, test=4)
+    corpus = tiny.corpus(train=9, dev=10, test=4)
     other_text = encode(corpus, tiny.VOCABULARY, 24, tmp_path / "cache")
     run = tiny.settings(NAME, start_from=path)
     with pytest.raises(ValueError, match="Take its own, by from_run = '/"):

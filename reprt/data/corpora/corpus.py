@@ -11,6 +11,7 @@ from typing import Any
 
 from reprt.data.corpora.store import Sentences, digest_of, folder_of, store_once
 from reprt.files import cache, read_json, write_text
+from reprt.progress import Progress
 
 SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
@@ -180,10 +181,11 @@ def drop_empty_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yields the pairs that have a word on both sides; none is a `ValueError`.
 
-    Where one side is longer, the other's sentences are None at the end.
+    It says how many pairs it drops. Where one side is longer, the other's sentences
+    are None at the end.
     """
     pairs = iter(pairs)
-    complete = 0
+    complete = dropped = 0
     for number, (source, target) in enumerate(pairs):
         if source is None or target is None:
             longer = number + 1 + sum(1 for _ in pairs)
@@ -193,10 +195,17 @@ def drop_empty_pairs(
         elif has_a_word(source) and has_a_word(target):
             complete += 1
             yield source, target
+        else:
+            dropped += 1
     if not complete:
         raise ValueError(
             "Expected at least one line with text on both sides. Received: none in "
             f"{where}."
+        )
+    if dropped:
+        Progress().say(
+            f"Left out {dropped:,} of {complete + dropped:,} pairs, which have a side "
+            f"without words: {where}"
         )
 
 
