@@ -303,6 +303,16 @@ class TrainingSettings(Settings):
             return {**values, "best": values.get("best") or "loss"}
         return values
 
+    @pydantic.model_validator(mode="after")
+    def _translated_sentences_are_used(self):
+        is_used = self.validate_every or self.best == "bleu"
+        if self.bleu_sentences and not is_used:
+            raise ValueError(
+                "Expected 'bleu_sentences' together with 'validate_every', or with "
+                f"'best' = 'bleu'. Received: {self.bleu_sentences}, without them."
+            )
+        return self
+
 
 class TranslationSettings(Settings):
     """The cross-entropy of the target's tokens."""

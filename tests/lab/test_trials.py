@@ -131,7 +131,8 @@ def test_samples_are_compared_with_their_own_references(text, monkeypatch):
         train.evaluation, "translation_scores", translation_scores
     )
     monkeypatch.setattr(train, "Translator", lambda *arguments: None)
-    train._bleu_of_samples(settings(bleu_sentences=2), short_text)(None)
+    run = settings(bleu_sentences=2, validate_every=1)
+    train._bleu_of_samples(run, short_text)(None)
     expected = [*short_text.train.target[:2], *short_text.dev.target[:2]]
     assert list(map(list, token_ids)) == list(map(list, expected))
 

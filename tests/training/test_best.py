@@ -107,6 +107,8 @@ def test_bleu_of_epochs_is_in_the_log(trainer, text):
     [
         ({"patience": 2, "average": 2}, "Received: 2, 'loss'"),
         ({"best": "bleu"}, "'bleu_sentences' of 1 or more"),
+        ({"bleu_sentences": 5}, "together with 'validate_every'"),
+        ({"bleu_sentences": 5, "best": "loss"}, "Received: 5, without them"),
     ],
 )
 def test_what_does_not_go_together_is_refused(changes, message):
