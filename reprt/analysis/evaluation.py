@@ -78,8 +78,7 @@ def teacher_forced_loss(
     def sum_and_count(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
-    total, tokens = 0.0, 0
-    weighted_means = 0.0
+    losses, counts, sentences = [], [], []
     bucket = None
     if shapes_are_costly() and not model.padding_matters:
         max_length = min(model.longest_source, model.longest_target)
@@ -89,9 +88,10 @@ def teacher_forced_loss(
     for batch in batches:
         (source, target), labels = padded_batch(split, batch, bucket)
         loss, count = map(float, sum_and_count(source, target, labels))
-        total, tokens = total + loss, tokens + int(count)
-        weighted_means += len(labels) * loss / max(count, 1)
-    return Loss(total, tokens, weighted_means / len(split))
+        losses.append(loss)
+        counts.append(int(count))
+        sentences.append(len(labels))
+    return _loss_of_batches(losses, counts, sentences)
 
 
 def prefix_loss(
@@ -124,10 +124,20 @@ def prefix_loss(
 
 
 def _sum_losses(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
-    """Returns the loss of a split by the losses and tokens of its sentences."""
-    means = [losses[rows].sum() / counts[rows].sum() for rows in batches]
-    mean = float(np.average(means, weights=batches.lengths))
-    return Loss(float(losses.sum()), int(counts.sum()), mean)
+    """Returns the loss of batches by the losses and tokens of all sentences."""
+    return _loss_of_batches(
+        [losses[rows].sum() for rows in batches],
+        [counts[rows].sum() for rows in batches],
+        [len(rows) for rows in batches],
+    )
+
+
+def _loss_of_batches(losses, counts, sentences) -> Loss:
+    """Returns the loss by the sum, the tokens and the sentences of each batch."""
+    # A batch may have no token.
+    means = np.array(losses) / np.maximum(counts, 1)
+    mean = np.average(means, weights=sentences)
+    return Loss(float(np.sum(losses)), int(np.sum(counts)), float(mean))
 
 
 def log_probabilities(
@@ -136,11 +146,12 @@ def log_probabilities(
     batch_size: int = BATCH_SIZE,
     progress: ProgressCallback = ignore_progress,
 ) -> np.ndarray:
-    """Returns log P(Y | X) of each sentence pair, the end included.
+    """Returns log P(Y | X) of each sentence pair, all its ids included.
 
         log P(Y | X) = Σ_t log P(y_t | x, y_1 … y_{t−1})
 
-    Each factor is that of search, as in `prefix_loss`.
+    Each factor is that of search, as in `prefix_loss`. The last one is that of the end,
+    unless a target was cut: `split.cut` is the share of pairs of which a side was.
 
     Args:
         translator: the model with its vocabularies.

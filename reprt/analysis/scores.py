@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reprt.constants import UNKNOWN
+from reprt.data.corpora.corpus import check_aligned
 from reprt.data.tokenizers.tokenizer import Tokenizer
 from reprt.settings import Settings
 
@@ -156,6 +157,9 @@ def scores(
         words: the references as the tokenizer decodes them; None to encode them here.
         metrics: rows of `METRICS`; all by default.
 
+    Raises:
+        ValueError: unless there is a reference for each translation.
+
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
     >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "house", "."]
     >>> results = scores(WordPiece(pieces), ["a house ."], ["A house."])
@@ -164,10 +168,14 @@ def scores(
     """
     from sacrebleu import metrics as sacrebleu_metrics
 
+    words = tokenizer.words(references) if words is None else words
+    for texts in (references, words):
+        check_aligned(
+            len(translations), len(texts), "translations and references"
+        )
     sacrebleu_tokenizer = tokenizer_of(language)
     spaces = sacrebleu_tokenizer == "13a" or language.lower().startswith("ko")
     corpus_tokenizer = "none" if spaces else sacrebleu_tokenizer
-    words = tokenizer.words(references) if words is None else words
     words = without_unknown(words)
     plain = [tokenizer.detokenize(text) for text in translations]
     results = []

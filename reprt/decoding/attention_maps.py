@@ -16,6 +16,7 @@ from keras import ops
 from reprt.constants import check_choice
 from reprt.files import whole_file, write_text
 from reprt.layers.dtypes import indices
+from reprt.layers.positions import Positional
 
 TITLES = {
     "encoder": "Encoder self-attention",
@@ -177,15 +178,16 @@ def draw_positions(
 
     Positions within attention have no P, and a query and a key of ones stand for it. A
     bias of scores is added to their product, the mean of all heads. Untied positions
-    are drawn without their learnt projections. Returns the path, or None for a
-    recurrent model.
+    are drawn without their learnt projections. Returns the path, or None for a model
+    without positions, such as a recurrent one.
     """
     from matplotlib.figure import Figure
 
     embedding = getattr(model, "embedding", None) or model.source_embedding
-    if embedding.positional is None:
-        return None
     positional = embedding.positional
+    # The base class says nothing of places.
+    if positional is None or type(positional) is Positional:
+        return None
     length = min(length, model.longest_source)
     if hasattr(positional, "encoding"):
         table = ops.convert_to_numpy(positional.encoding)[:length]

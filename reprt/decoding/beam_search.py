@@ -140,7 +140,10 @@ class BeamSearch(Fixed):
         self.max_tokens = max_tokens
         self.jit_compile = jit_compile
         self._forbidden_logits = np.zeros(model.target_vocab_size, "float32")
-        self._forbidden_logits[[PAD_ID, start_id]] = -math.inf
+        self._forbidden_logits[PAD_ID] = -math.inf
+        # Some vocabularies begin a sentence with its end.
+        if start_id != end_id:
+            self._forbidden_logits[start_id] = -math.inf
         self._costly = jit_compile or shapes_are_costly()
         self._capacity = capacity_increment(
             0, model.longest_target, self._costly

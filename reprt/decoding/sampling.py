@@ -9,6 +9,7 @@ from reprt.compilation import compiled
 from reprt.constants import PAD_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import pad_rows
 from reprt.data.tokenizers.tokenizer import Tokenizer
+from reprt.models.decoder_only import DecoderOnly
 
 
 def sample(
@@ -36,8 +37,10 @@ def sample(
         max_tokens: the most tokens of a sentence, `[START]` and the prompt's included.
 
     Raises:
-        ValueError: for a temperature that is not positive, a `top_k` below 1, another
-            model's vocabulary, or a prompt that is longer than the model takes.
+        ValueError: for a model with an encoder, a temperature that is not positive, a
+            `top_k` or `max_tokens` below 1, another model's vocabulary, or a prompt
+            that is longer than the model takes.
+        ArithmeticError: if logits are not a number.
 
     >>> import reprt
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
@@ -48,10 +51,17 @@ def sample(
     >>> sentence.split()[0]
     'a'
     """
-    if not temperature > 0 or (top_k is not None and top_k < 1):
+    if not isinstance(model, DecoderOnly):
         raise ValueError(
-            "Expected `temperature` to be positive and `top_k` to be at least 1. "
-            f"Received: temperature={temperature}, top_k={top_k}."
+            "Expected a decoder-only model, trained as a language model. Received: "
+            f"{model.name!r}, a {type(model).__name__}."
+        )
+    top_k_is_valid = top_k is None or top_k >= 1
+    if not temperature > 0 or not top_k_is_valid or max_tokens < 1:
+        raise ValueError(
+            "Expected `temperature` to be positive, `top_k` and `max_tokens` to be at "
+            f"least 1. Received: temperature={temperature}, top_k={top_k}, "
+            f"max_tokens={max_tokens}."
         )
     if len(tokenizer) != model.target_vocab_size:
         raise ValueError(
@@ -82,6 +92,10 @@ def sample(
         place = ops.convert_to_tensor(position, "int32")
         logits, prefixes = step(ids[:, position], place, prefixes)
         scores = ops.convert_to_numpy(logits).astype("float64") / temperature
+        if np.isnan(scores).any():
+            raise ArithmeticError(
+                "Expected finite logits. Received NaN: are the weights finite?"
+            )
         scores[:, forbidden_ids] = -np.inf
         if top_k is not None and top_k < scores.shape[1]:
             least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]

@@ -149,7 +149,16 @@ class Translator(Fixed):
         sentences: Iterable,
         ahead: int = AHEAD,
     ) -> Iterator[Translation]:
-        """Yields translations in order, while sentences are still being read."""
+        """Yields translations in order, while sentences are still being read.
+
+        Args:
+            sentences: as in the call.
+            ahead: how many sentences are read before the first is translated.
+        """
+        if ahead < 1:
+            raise ValueError(
+                f"Expected `ahead` to be at least 1. Received: {ahead}."
+            )
         strings = _strings(sentences)
         while chunk := list(itertools.islice(strings, ahead)):
             with_words = [text for text in chunk if has_a_word(text)]

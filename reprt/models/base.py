@@ -3,7 +3,6 @@
 import abc
 
 import keras
-import numpy as np
 from keras import ops
 
 from reprt.constants import PAD_ID
@@ -110,6 +109,10 @@ class TranslationModel(keras.Model, abc.ABC):
     def fit(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.fit`; arrays' ids are checked before."""
         x, y = self._checked_arrays(x, y)
+        validation = kwargs.get("validation_data")
+        if isinstance(validation, list | tuple) and len(validation) > 1:
+            arrays = self._checked_arrays(*validation[:2])
+            kwargs["validation_data"] = (*arrays, *validation[2:])
         return super().fit(x, y, *args, **kwargs)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
@@ -137,9 +140,9 @@ class TranslationModel(keras.Model, abc.ABC):
             if hasattr(ids, "row_lengths"):
                 raise ragged_ids()
             check_vocabulary(name, ids, size)
-        if isinstance(y, np.ndarray):
+        if hasattr(y, "shape"):
             # A label below 0 is padding, too.
-            labels = np.maximum(y, PAD_ID)
+            labels = ops.maximum(y, PAD_ID)
             check_vocabulary("labels", labels, self.target_vocab_size)
         return x, y
 
@@ -317,7 +320,8 @@ class TranslationModel(keras.Model, abc.ABC):
 
         A product of `(a, b)` and `(b, c)` counts a·b·c. Attention counts every query
         times every key, even where a mask hides the key. The output layer counts for
-        target tokens only. Biases, norms, activations and look-ups do not count.
+        target tokens only. Biases, norms, activations, look-ups and what untied
+        positions project do not count.
 
         Args:
             sources, targets: how many tokens each side of a pair has without padding,

@@ -79,6 +79,72 @@ def test_logits_are_found(wrap):
     assert str(report).startswith("the function looks ahead")
 
 
+def test_of_several_outputs_the_one_of_the_vocabulary_is_audited():
+    def model(ids):
+        return TABLE[ids][..., :8], peeking_model(ids)
+
+    assert audit(model, vocab_size=VOCAB).looks_ahead
+    with pytest.raises(ValueError, match="Choose it by `call`"):
+        audit(model)
+    with pytest.raises(ValueError, match="Choose it by `call`"):
+        audit(lambda ids: (TABLE[ids], TABLE[ids]), vocab_size=VOCAB)
+
+
+def test_probabilities_are_no_constants_of_a_mask():
+    def copy(ids):
+        # Most tokens' probability is next to nothing.
+        weights = 0.5 + np.roll(ids, -1, axis=1)[..., np.newaxis] / 100
+        return 1e-6 + np.eye(VOCAB)[ids] * weights
+
+    assert offences(audit(copy, vocab_size=VOCAB)) == NEXT_TOKENS
+
+
+def test_targets_too_short_for_a_model_are_counted():
+    def model(ids):
+        if ids.shape[1] < 8:
+            raise ValueError("too short")
+        return causal_model(ids)
+
+    report = audit(model, vocab_size=VOCAB)
+    assert not report.looks_ahead
+    assert "takes no target of 7 tokens or fewer" in str(report)
+    np.testing.assert_array_equal(
+        np.isnan(report.truncation), np.arange(12) < 7
+    )
+
+
+def test_within_a_prompt_no_position_sees_its_label():
+    def prefix(ids):
+        return causal_model(ids) + TABLE[ids[:, :4]].sum(1, keepdims=True)
+
+    batch = ROWS[:, :-1], ROWS[:, 1:]
+    assert audit(prefix, vocab_size=VOCAB, batch=batch).sees_label
+    assert not audit(prefix, vocab_size=VOCAB, batch=batch, prompt=4).sees_label
+
+
+class NoisyModel(keras.Model):
+    """A causal language model whose attention drops weights at all times."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = layers.Embedding(VOCAB, 8)
+        self.attention = layers.MultiHeadAttention(2, 4, dropout=0.3)
+        self.dense = layers.Dense(VOCAB)
+
+    def call(self, ids):
+        states = self.embedding(ids)
+        states += self.attention(
+            states, states, use_causal_mask=True, training=True
+        )
+        return self.dense(states)
+
+
+def test_random_numbers_of_keras_accuse_nobody():
+    report = audit(NoisyModel(), vocab_size=VOCAB)
+    assert not report.looks_ahead
+    assert "the model is random" in report.unavailable["truncation"]
+
+
 def test_a_prompt_may_see_itself():
     def prefix(ids, length=4):
         states = causal_model(ids)

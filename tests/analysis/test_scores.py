@@ -49,6 +49,14 @@ def test_scores_are_sacrebleus():
     assert all(0 < value < 100 for value in values)
 
 
+def test_each_translation_has_a_reference():
+    words = ["a house ."]
+    with pytest.raises(ValueError, match="1 and 2 in translations and refer"):
+        scores(tokenizer(WORDS), words, TEXT)
+    with pytest.raises(ValueError, match="1 and 2 in translations and refer"):
+        scores(tokenizer(WORDS), words, TEXT[:1], words=WORDS)
+
+
 def test_what_the_vocabulary_lacks_is_never_right():
     words = ["a house in [UNK] ."]
     results = scores(tokenizer(words), words, ["A house in Łódź."])

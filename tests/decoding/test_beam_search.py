@@ -242,6 +242,12 @@ def test_bad_settings_are_named(options, message):
         BeamSearch(model_of("baseline"), **options)
 
 
+def test_a_sentence_may_begin_with_the_end():
+    model = build(VARIANTS["baseline"], end=5.0)
+    translations = BeamSearch(model, END, END, beam_size=2)(SOURCES[:3])
+    assert all(hypotheses[0].ended for hypotheses in translations)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_nothing_is_translated_into_nothing(variant):
     no_sentences = np.zeros((0, 5), "int32")

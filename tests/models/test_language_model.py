@@ -69,6 +69,12 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(make_model):
     assert sample(model, LETTERS, []) == []
     with pytest.raises(ValueError, match="temperature=0"):
         sample(model, LETTERS, temperature=0)
+    with pytest.raises(ValueError, match="max_tokens=0"):
+        sample(model, LETTERS, max_tokens=0)
+    with pytest.raises(
+        ValueError, match="a decoder-only model.* a Transformer"
+    ):
+        sample(make_model("baseline"), LETTERS)
     long_prompt = " ".join("a" * model.longest_target)
     with pytest.raises(ValueError, match="prompts of at most"):
         sample(model, LETTERS, [long_prompt])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 from tiny import LABELS, SOURCE, TARGET
 
 from reprt.constants import END_ID, RESERVED, START_ID
@@ -93,6 +94,13 @@ def test_labels_beyond_the_vocabulary_are_told_and_those_below_0_are_padding(
 ):
     with pytest.raises(ValueError, match="`labels` .*has 10. Received: 13."):
         model.evaluate((SOURCE, TARGET), LABELS + 5)
+    for labels in ((LABELS + 5).tolist(), ops.convert_to_tensor(LABELS + 5)):
+        with pytest.raises(ValueError, match="`labels` .*Received: 13."):
+            model.fit((SOURCE, TARGET), labels)
+    with pytest.raises(ValueError, match="`labels` .*Received: 13."):
+        inputs = SOURCE.tolist(), TARGET.tolist()
+        validation = inputs, (LABELS + 5).tolist()
+        model.fit((SOURCE, TARGET), LABELS, validation_data=validation)
     padded_labels = np.where(LABELS == 0, -100, LABELS)
     losses = [
         model.evaluate((SOURCE, TARGET), labels, verbose=0)

@@ -153,13 +153,15 @@ def _keras(keras, model, call) -> Subject:
 
     @contextlib.contextmanager
     def mode(training):
-        # The moving averages, and the seeds of dropout.
+        # Moving averages, and the states of random numbers' generators.
         values = []
         for variable in model.variables:
             values.append((variable, keras.ops.copy(variable.value)))
 
         def rewind(seed):
             for variable, value in values:
+                if variable.name == "seed_generator_state":
+                    value = value + keras.ops.cast(seed, variable.dtype)
                 variable.assign(value)
 
         with _without_dropout(layers if training else []):
@@ -366,8 +368,11 @@ def to_array(logits) -> np.ndarray:
     return np.asarray(logits).astype("float32")
 
 
-def logits_in(output, shape: tuple[int, int]):
-    """Finds logits `(batch, length, vocabulary)` in what a model has returned."""
+def logits_in(output, shape: tuple[int, int], vocab_size: int | None):
+    """Finds logits `(batch, length, vocabulary)` in what a model has returned.
+
+    Of several tensors with three axes, those of the vocabulary's size are the logits.
+    """
     if getattr(output, "logits", None) is not None:
         output = output.logits
     if isinstance(output, Mapping):
@@ -376,15 +381,22 @@ def logits_in(output, shape: tuple[int, int]):
         parts = [*output]
     else:
         parts = [output]
-    shapes = []
+    shapes, candidates = [], []
     for part in parts:
         dimensions = tuple(getattr(part, "shape", ()))
         if len(dimensions) == 3 and dimensions[:2] == shape:
-            return part
+            candidates.append(part)
         if dimensions:
             shapes.append(f"shape={dimensions}")
+    if len(candidates) > 1:
+        candidates = [
+            part for part in candidates if part.shape[2] == vocab_size
+        ]
+    if len(candidates) == 1:
+        return candidates[0]
     received = ", ".join(shapes) or type(output).__name__
+    wanted = (*shape, vocab_size or "vocabulary")
     raise ValueError(
-        f"Expected logits of shape ({shape[0]}, {shape[1]}, vocabulary) for targets "
-        f"{shape}. Received: {received}."
+        f"Expected one output with the shape of logits, {wanted}, for targets of the "
+        f"shape {shape}. Received: {received}. Choose it by `call`."
     )

@@ -58,7 +58,8 @@ def audit(
         model: a Keras model, a PyTorch module, a model of Hugging Face, or a function,
             of JAX or any other. It takes ids of the target, integers `(batch,
             targets)`, or of a source and a target. It returns logits `(batch, targets,
-            vocabulary)`, alone, as `.logits`, or in a tuple or dictionary. A function
+            vocabulary)`, alone, as `.logits`, or in a tuple or dictionary, where no
+            other output of the vocabulary's size has three axes. A function
             is given NumPy arrays, or tensors of its framework if it takes no arrays. A
             Keras model takes `(source_ids, target_ids)`; a functional one with a single
             `keras.Input` is a language model, and so is any if `vocab_size` is given. A
@@ -131,9 +132,10 @@ def audit(
     sources, targets = _lengths(subject, length)
     # Any vocabulary has an id 1.
     ones = np.ones((1, sources), "int32"), np.ones((1, targets), "int32")
+    known_size = target_vocab_size
     with subject.mode(False):
-        sample = _output(subject, ones if pair else ones[1:], False)
-    target_vocab_size = target_vocab_size or sample.shape[-1]
+        sample = _output(subject, ones if pair else ones[1:], False, known_size)
+    target_vocab_size = known_size or sample.shape[-1]
     if targets < 3 or target_vocab_size < 2 + targets:
         raise ValueError(
             "Expected a target of at least 3 tokens, and a vocabulary of padding, as "
@@ -158,7 +160,7 @@ def audit(
             def logits(source, target, seed):
                 rewind(seed)
                 ids = (target,) if source is None else (source, target)
-                return to_array(_output(subject, ids, training))
+                return to_array(_output(subject, ids, training, known_size))
 
             return examine(logits, sentences, precisions, prompt)
 
@@ -211,10 +213,13 @@ def _precisions(subject, sample):
     """Those that a model computes in. A function shows that of its logits only."""
     if subject.precisions:
         return subject.precisions
-    return {kind for kind in ROUNDING if kind in str(sample.dtype)}
+    precisions = {kind for kind in ROUNDING if kind in str(sample.dtype)}
+    if "cpu" not in str(getattr(sample, "device", "cpu")).lower():
+        precisions.add("tensorfloat32")
+    return precisions
 
 
-def _output(subject: Subject, ids, training):
+def _output(subject: Subject, ids, training, vocab_size):
     """Calls the model, finds its logits, and explains a failure."""
     names = ("source_ids", "target_ids")[-len(ids) :]
     shapes = " and ".join(str(array.shape) for array in ids)
@@ -226,4 +231,4 @@ def _output(subject: Subject, ids, training):
             f"Expected a model called on ({', '.join(names)}). Received "
             f"{subject.name!r}, which for shapes {shapes} raises {error_summary(error)}"
         ) from error
-    return logits_in(output, ids[-1].shape)
+    return logits_in(output, ids[-1].shape, vocab_size)

@@ -23,7 +23,7 @@ ROUNDING_MARGIN = 3
 # Cut targets have other shapes.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
-# This many times the median of all |logits| is a mask's constant.
+# Logits below minus this many times the median of all |logits| are a mask's constants.
 MASK = 1e3
 ROUNDS = 3
 # The number of other seeds that are tried to find out whether a model is random. One
@@ -144,22 +144,22 @@ def examine(
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """How large logits are, without a mask's constants."""
+    """How large logits are, without a mask's constants, and where those begin."""
 
     largest: float
-    bound: float
+    least: float
 
     @classmethod
     def of(cls, logits):
         sizes = np.abs(logits)
         # A median of zero has no multiples.
-        bound = MASK * np.median(sizes) or np.inf
-        return cls(float(sizes[sizes <= bound].max(initial=0)), float(bound))
+        least = -MASK * np.median(sizes) or -np.inf
+        return cls(float(sizes[logits >= least].max(initial=0)), float(least))
 
     def change(self, logits, other_logits):
         """The largest over the vocabulary; a change to NaN is the largest."""
-        logits = np.clip(logits, -self.bound, self.bound)
-        other_logits = np.clip(other_logits, -self.bound, self.bound)
+        logits = np.maximum(logits, self.least)
+        other_logits = np.maximum(other_logits, self.least)
         # Infinities less infinities.
         with np.errstate(invalid="ignore"):
             change = np.abs(logits - other_logits)
@@ -225,7 +225,10 @@ def _perturb_one(logits, sentences, scale):
 
 
 def _truncation(logits, scale, source, target, prompt):
-    """Cuts one target after each position; a prompt stays whole."""
+    """Cuts one target after each position; a prompt stays whole.
+
+    The change is NaN where the model takes no target as short.
+    """
     length = target.shape[1]
     whole = logits(source, target, 0)
     for seed in range(1, 1 + SEEDS):
@@ -241,6 +244,7 @@ def _truncation(logits, scale, source, target, prompt):
             # Whoever takes all tokens but one may take no single one, as a norm over
             # a batch does.
             if t < length - 2:
+                changes[: t + 1] = np.nan
                 break
             reason = error_summary(error.__cause__ or error)
             raise Unavailable(

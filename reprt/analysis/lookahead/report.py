@@ -20,12 +20,13 @@ class Audit(Findings):
 
     Attributes:
         name: the model's name.
-        largest_logit: the largest |logit|, the scale of all changes. Logits beyond a
-            thousand times their median are a mask's constants, and are clipped.
+        largest_logit: the largest |logit|, the scale of all changes. Logits below minus
+            a thousand times the median |logit| are a mask's constants, and are clipped.
         perturbation: `[t, u]` is the largest change of the logits at position t when
             only token u is replaced.
         truncation: `[t]` is the largest change of the logits at position t when the
-            target ends there, as it does in search; None if not available.
+            target ends there, as it does in search; NaN where the model takes no
+            target as short, and None if not available.
         neighbours: `[t]` is the largest change of the logits at position t when only
             other sentences of the batch are replaced.
         tolerance: for each method that was available, and for `"neighbours"`, what
@@ -68,7 +69,10 @@ class Audit(Findings):
             return None
         modes = [self] if self.training is None else [self, self.training]
         for mode in modes:
-            changes = np.diag(mode.perturbation, self.labels.offset)
+            changes = mode.perturbation
+            if self.labels.offset > 0:
+                changes = mode._later("perturbation")
+            changes = np.diag(changes, self.labels.offset)
             if changes.max() > mode.tolerance["perturbation"]:
                 return True
         return False
@@ -155,7 +159,16 @@ class Audit(Findings):
         sizes, offending = self._later(method), self._leaking_pairs(method)
         if not offending:
             tolerance = self.tolerance[method]
-            return f"at most {sizes.max():.2g}, where {tolerance:.2g} may be rounding"
+            largest = np.nanmax(sizes)
+            finding = (
+                f"at most {largest:.2g}, where {tolerance:.2g} may be rounding"
+            )
+            untested = np.isnan(sizes).sum()
+            if untested:
+                finding += (
+                    f"; the model takes no target of {untested} tokens or fewer"
+                )
+            return finding
         or_later = " or later" if method == "truncation" else ""
         dependences = []
         for t, u in offending[:MAX_PAIRS]:
