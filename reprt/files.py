@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,20 +133,32 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         lock = os.fdopen(os.open(path, flags, 0o666), "ab")
     with lock:
-        acquired = True
-        try:
-            portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        except portalocker.AlreadyLocked:
-            acquired = wait
-            if wait:
-                print(
-                    f"Waiting for the process that holds {path}.",
-                    file=sys.stderr,
-                )
-                portalocker.lock(lock, portalocker.LOCK_EX)
-        except portalocker.LockException:
-            pass
+        acquired = _try_lock(lock)
+        if not acquired and wait:
+            print(
+                f"Waiting for the process that holds {path}.",
+                file=sys.stderr,
+            )
+            portalocker.lock(lock, portalocker.LOCK_EX)
+            acquired = True
+        elif not acquired:
+            # A page holds it for a moment, to see whether a run is in training.
+            time.sleep(0.1)
+            acquired = _try_lock(lock)
         yield acquired
+
+
+def _try_lock(lock) -> bool:
+    """Takes a lock if it is free; a disk without locks has only free ones."""
+    import portalocker
+
+    try:
+        portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
+    except portalocker.AlreadyLocked:
+        return False
+    except portalocker.LockException:
+        pass
+    return True
 
 
 def read_text(path: str | os.PathLike) -> str:

@@ -89,8 +89,9 @@ class RunFolder:
             self._check_same(settings, manifest)
             read_vocabularies(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
-            # Some settings may change when a run goes on.
-            if self.metrics() is None:
+            if not self.is_finished(settings):
+                (self.path / "metrics.json").unlink(missing_ok=True)
+                # Some settings may change when a run goes on.
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
             raise ValueError(
@@ -224,6 +225,17 @@ class RunFolder:
         if not (self.path / "metrics.json").exists():
             return None
         return self._read(Metrics, "metrics.json")
+
+    def is_finished(self, settings: RunSettings) -> bool:
+        """Returns whether there are results, and no more time for the run than before.
+
+        A run that was out of time goes on if it is given more hours.
+        """
+        metrics = self.metrics()
+        if metrics is None:
+            return False
+        has_more_time = settings.training.hours > self.settings().training.hours
+        return not (metrics.out_of_time and has_more_time)
 
     def write_metrics(self, metrics: Metrics):
         """Writes the results; from then on the run counts as finished."""

@@ -9,6 +9,7 @@ from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batching import BatchPlan
 from reprt.models.registry import make
 from reprt.progress import Progress
+from reprt.training.checkpoint import newest_step
 from reprt_lab.pages.cost import counts
 from reprt_lab.work import CorpusRuns
 
@@ -32,22 +33,21 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
                 text.train.lengths, **run.batching_of_update
             ).steps
             steps = training.steps or training.epochs * batches
-            epochs = len(folder.log())
-            steps_left = max(0, steps - epochs * batches)
+            epochs = steps / batches
+            steps_done = newest_step(folder.checkpoints)
+            steps_left = max(0, steps - steps_done)
             if folder.holds_another(run, text.corpus):
                 state, steps_left = "a run with other settings", 0
-            elif folder.metrics() is not None:
+            elif folder.is_finished(run):
                 state, steps_left = "finished", 0
-            elif epochs and training.steps:
-                state = f"{epochs} epochs"
-            elif epochs:
-                state = f"{epochs} of {training.epochs} epochs"
+            elif steps_done:
+                state = f"at step {steps_done:,} of {steps:,}"
             else:
                 state = "to do"
-            key = run.model, steps
+            key = run.model, epochs
             if key not in costs:
                 model = make(run.model, *sizes)
-                costs[key] = training_cost(model, text.train, steps / batches)
+                costs[key] = training_cost(model, text.train, epochs)
             total_steps += steps_left
             seconds += steps_left / steps * costs[key].train_flops / SPEED
             row = {"pair": part.corpus.pair, "run": run.name, "state": state}

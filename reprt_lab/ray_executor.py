@@ -71,18 +71,20 @@ def run_on_ray(
             num_cpus=cpus,
             num_gpus=gpus,
         )
+        # Workers may be on machines that share only the folder of the results.
+        work = [
+            dataclasses.replace(part, corpus=part.corpus.in_memory())
+            for part in work
+        ]
         progress.say(ray.get(remote(make_plan).remote(work)))
         train = remote(_train_one)
         names = {}
         for part in work:
-            # Workers may be on machines that share only the folder of the results.
-            text = ray.put(
-                dataclasses.replace(part, corpus=part.corpus.in_memory())
-            )
+            text = ray.put(part)
             for run, folder in zip(part.runs, part.folders):
                 another = folder.holds_another(run, part.corpus)
                 # Another run is refused where it would be trained.
-                if another or folder.metrics() is None:
+                if another or not folder.is_finished(run):
                     task = train.remote(sys.argv, text, run)
                     names[task] = f"{part.corpus.pair} {run.name}"
         failures = _failures(ray, names, progress)

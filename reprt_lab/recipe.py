@@ -13,6 +13,7 @@ from pydantic import Field
 
 from reprt.constants import TEXTS
 from reprt.data.corpora.languages import pair_of
+from reprt.data.corpora.tables import is_table
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import expand_path, read_toml
@@ -196,6 +197,11 @@ class Recipe(RecipeFile):
                     "Expected --pair instead of text.pair, for the recipe has "
                     "trials.pairs."
                 )
+        if self.text.own_files and len(self.trials.pairs) > 1:
+            raise ValueError(
+                "Expected one pair of languages for files of your own. Received: "
+                f"{', '.join(self.trials.pairs)}."
+            )
         return self
 
     @property
@@ -345,7 +351,10 @@ def load_recipe(
     for split, names in files.items():
         if names is not None:
             _set(tables, ["text", split], names)
-    if pairs:
+    # A text that the command names has other languages than the recipe's.
+    by_command = source is not None or any(files.values())
+    names_files = any(files.values()) or (source and is_table(source))
+    if pairs or names_files:
         _set(tables, ["trials", "pairs"], list(pairs))
     by_hand: Table = {}
     for override in overrides:
@@ -354,8 +363,6 @@ def load_recipe(
         if keys[0] not in OWN_TABLES:
             _set(tables, keys, value)
     file = RecipeFile.read(tables, str(path))
-    # A text that the command names has other languages than the recipe's.
-    by_command = source is not None or any(files.values())
     text_keys = (by_hand if by_command else tables).get("text", {})
     has_pair = bool(pairs) or "pair" in text_keys
     recipe = Recipe.read(

@@ -122,7 +122,7 @@ def _train(runs, text, progress, after_epoch):
             progress.say(
                 f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
                 f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
-                f"{trainer.steps_per_epoch}; measuring a step"
+                f"{trainer.steps_of_this_epoch}; measuring a step"
             )
             warmup = run.schedule.warmup_steps
             if trainer.steps <= warmup:
@@ -163,7 +163,7 @@ def _train(runs, text, progress, after_epoch):
 
 def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
     """Returns a function of a model: its BLEU on the first sentences of two splits."""
-    most = run.training.bleu_sentences if run.text.side == "both" else 0
+    most = run.training.bleu_sentences
     tokenizers = text.source_tokenizer, text.target_tokenizer
     # The same model comes again and again, and its search is compiled.
     translator = functools.cache(lambda model: Translator(model, *tokenizers))

@@ -39,9 +39,11 @@ def save_checkpoint(
     """Writes a checkpoint, whole or not at all, and keeps only the one before it."""
     arrays = {name: variable.numpy() for name, variable in variables.items()}
     arrays[_STATE] = np.array(json.dumps(state))
-    for path in _checkpoints(folder)[:-1]:
+    new = folder / f"step-{step:08d}.npz"
+    others = [path for path in _checkpoints(folder) if path != new]
+    for path in others[:-1]:
         path.unlink()
-    with whole_file(folder / f"step-{step:08d}.npz") as file:
+    with whole_file(new) as file:
         np.savez(file, **arrays)
 
 

@@ -257,7 +257,8 @@ class TrainingSettings(Settings):
     steps: Size | None = None
     """Updates of the weights, instead of `epochs`; they may end within an epoch."""
     hours: Positive = 12.0
-    """The most hours of training steps; an unfinished epoch does not count."""
+    """The most hours of training steps. An epoch that they cut short does not count,
+    unless the `best` model is chosen among those of `validate_every`."""
     accumulate: Size = 1
     """Batches of `[batching]` whose gradients make one update: that of a batch so many
     times as large, in the memory of one. Steps count updates."""
@@ -479,16 +480,20 @@ class RunSettings(RunTables):
     @pydantic.model_validator(mode="after")
     def _one_model_is_chosen(self):
         training = self.training
+        if training.bleu_sentences and self.text.side == "target":
+            raise ValueError(
+                "Expected 'bleu_sentences' in [training] only where two languages are "
+                f"translated. Received: {training.bleu_sentences}, of a language model."
+            )
         if training.best and training.average:
             raise ValueError(
                 "Expected 'average' or 'best' in [training], which choose the trained "
                 f"model in two ways. Received: {training.average}, {training.best!r}."
             )
-        has_bleu = training.bleu_sentences and self.text.side == "both"
-        if training.best == "bleu" and not has_bleu:
+        if training.best == "bleu" and not training.bleu_sentences:
             raise ValueError(
-                "Expected 'bleu_sentences' of 1 or more, and two languages, where "
-                f"'best' in [training] is 'bleu'. Received: {training.bleu_sentences}."
+                "Expected 'bleu_sentences' of 1 or more, to translate two languages, "
+                "where 'best' in [training] is 'bleu'. Received: 0."
             )
         return self
 

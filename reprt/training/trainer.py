@@ -194,8 +194,14 @@ class Trainer:
             self.state = State.read(table)
         elif place:
             self._weights_from = load_weights(self.model, place)
-        # A training that was out of time goes on if it is given more.
-        self.state.out_of_time &= self._seconds_of_budget_left <= 0
+        state = self.state
+        last_epoch_was_cut = (
+            state.step_in_epoch == 0
+            and state.step < state.epoch * self._plan.steps
+        )
+        if self._seconds_of_budget_left > 0 and not last_epoch_was_cut:
+            # A training that was out of time goes on if it is given more.
+            state.out_of_time = False
 
     def _check_workers(self):
         """Raises a `ValueError` unless all workers are to do the same."""
@@ -210,16 +216,18 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        # The last steps may be done, and their epoch not yet ended.
-        more = self.steps_left and not self.out_of_patience
-        going = more or self.state.step_in_epoch
-        return self.state.out_of_time or not going
+        if self.state.out_of_time:
+            return True
+        if self.state.step_in_epoch:
+            # Its steps may be done, but its epoch has not ended.
+            return False
+        return self.steps_left == 0 or self.out_of_patience
 
     @property
-    def steps_per_epoch(self) -> int:
+    def steps_of_this_epoch(self) -> int:
         """Returns the steps of the present epoch, which `training.steps` may cut."""
         most = self.settings.training.steps or math.inf
-        return int(min(self._plan.steps, most - self.steps_of_epochs))
+        return int(min(self._plan.steps, most - self.steps_before_this_epoch))
 
     @property
     def steps_left(self) -> int:
@@ -231,7 +239,7 @@ class Trainer:
         return min(self.state.epoch, self.state.step / self._plan.steps)
 
     @property
-    def steps_of_epochs(self) -> int:
+    def steps_before_this_epoch(self) -> int:
         """Returns the steps of the finished epochs."""
         return self.state.step - self.state.step_in_epoch
 
@@ -298,7 +306,7 @@ class Trainer:
         return average_last(
             self._models,
             self.model,
-            self.steps_of_epochs,
+            self.steps_before_this_epoch,
             most,
         )
 
@@ -353,6 +361,9 @@ class Trainer:
                 raise Terminated
             if self._seconds_of_budget_left <= 0:
                 state.out_of_time = True
+                if training.best and training.validate_every:
+                    # The best model may be one of this epoch, which then counts.
+                    break
                 self.checkpoint()
                 self._progress.say(
                     f"{self.name}: out of time in epoch {state.epoch + 1}, which does "
@@ -400,7 +411,7 @@ class Trainer:
 
     @property
     def _epoch_is_done(self) -> bool:
-        return self.state.step_in_epoch == self.steps_per_epoch
+        return self.state.step_in_epoch == self.steps_of_this_epoch
 
     @property
     def _measurement_is_due(self) -> bool:
@@ -502,7 +513,7 @@ class Trainer:
         }
 
     def _write_steps(self):
-        if self.state.rows_of_steps:
+        if self.state.rows_of_steps or self.settings.training.validate_every:
             self.folder.write_log(self.state.rows_of_steps, "steps.csv")
 
     def _keep_model(self):
@@ -510,7 +521,7 @@ class Trainer:
         if not self.folder.writable:
             return
         self._backend.store()
-        steps_of_epochs = self.steps_of_epochs
+        steps_of_epochs = self.steps_before_this_epoch
         if self._epoch_is_done:
             steps_of_epochs = self.state.step
         keep_model(
@@ -559,7 +570,12 @@ class Trainer:
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
-        if self.out_of_patience:
+        if state.out_of_time:
+            self._progress.say(
+                f"{self.name}: out of time at step {state.step}; "
+                f"{training.hours} hours are over"
+            )
+        elif self.out_of_patience:
             self._progress.say(
                 f"{self.name}: stopped early, at step {state.step}: the last "
                 f"{training.patience} validations brought no better model than that "
@@ -599,10 +615,10 @@ class Trainer:
             tokens_per_step = state.tally.tokens / state.step_in_epoch
             tokens_per_second = tokens_per_step / self._seconds_per_step
             rate = f"{tokens_per_second:.0f} tokens/s, "
-        steps_left = self.steps_per_epoch - state.step_in_epoch
+        steps_left = self.steps_of_this_epoch - state.step_in_epoch
         self._progress.show(
             f"{self.name}: epoch {state.epoch + 1}{self._of_epochs}, "
-            f"step {state.step_in_epoch}/{self.steps_per_epoch}, "
+            f"step {state.step_in_epoch}/{self.steps_of_this_epoch}, "
             f"loss {loss:.3f}, {rate}epoch ends in "
             f"{duration(steps_left * self._seconds_per_step)}, training in "
             f"{duration(self.seconds_left + seconds_elsewhere)}"

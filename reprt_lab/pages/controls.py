@@ -33,7 +33,11 @@ def page_values(texts, settings, out):
             run for run in runs if has_results(run) and longest(run) is None
         ]
         groups += choose(runs_table(whole))
-    models = {(group.run.model, group.run.text): group for group in groups}
+    models = {}
+    for group in groups:
+        run = group.run
+        # Runs on a text of one name may have other vocabularies.
+        models[run.model, (run.text, run.manifest.hashes)] = group
     rows = []
     for name, *others in settings.comparisons:
         rows += _compare(models, name, others)

@@ -26,12 +26,20 @@ OF_LENGTH, BLEU_OF_LENGTH = "loss, ", "BLEU, "
 
 def page_values(texts, settings, out):
     """Runs that were trained on short sentences only stand by themselves."""
-    whole, short = [], []
+    whole: list[list[Run]] = []
+    short: list[Run] = []
     for runs in texts:
         longer = [run for run in runs if longest(run) is None]
         if longer:
             whole.append(longer)
-        short += [run for run in runs if longest(run) and has_results(run)]
+        short_here = [run for run in runs if longest(run) and has_results(run)]
+        if short and short_here:
+            raise ValueError(
+                "Expected runs that were trained on short sentences on one text. "
+                f"Received: {short[0].text} and {short_here[0].text}. Give each a "
+                "folder of its own."
+            )
+        short += short_here
     values, chosen = compare_models(whole, settings.reference)
     values |= {
         "picture": "",

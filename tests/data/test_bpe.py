@@ -183,6 +183,22 @@ def test_two_vocabularies_of_a_run_are_not_one(corpus, tmp_path):
         settings.learn(corpus, tmp_path)
 
 
+def test_tagged_vocabularies_of_a_run_are_taken(corpus, tmp_path):
+    settings = SETTINGS["tagged"]
+    untagged_folder, folder = tmp_path / "untagged", tmp_path / "tagged"
+    for name, path in (("shared", untagged_folder), ("tagged", folder)):
+        path.mkdir()
+        sides = SETTINGS[name].learn(corpus, tmp_path / "cache")
+        for side, tokenizer in zip(("source", "target"), sides):
+            tokenizer.write(path / f"{side}{tokenizer.ending}")
+    taken = settings.changed(from_run=str(folder)).learn(corpus, tmp_path)
+    assert [side.digest() for side in taken] == [
+        side.digest() for side in sides
+    ]
+    with pytest.raises(ValueError, match="to have the piece <pt>"):
+        settings.changed(from_run=str(untagged_folder)).learn(corpus, tmp_path)
+
+
 def test_tags_and_one_embedding_table_take_one_vocabulary(tmp_path):
     recipe = tmp_path / "mine.toml"
     recipe.write_text("[models.mine]\npreset = 'transformer-base'\n")

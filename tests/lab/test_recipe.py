@@ -214,6 +214,11 @@ def test_the_languages_are_those_of_the_files_unless_they_are_named(
     assert load_recipe(path, files=files, **options).pairs == ["pt_to_es"]
     overrides = ["text.pair=az_to_en"]
     assert load_recipe(path, overrides, files=files).pairs == ["az_to_en"]
+    # Nor do a recipe's own pairs stand for them.
+    table1 = pathlib.Path("table1")
+    assert load_recipe(table1, files=files).pairs == ["de_to_en"]
+    with pytest.raises(ValueError, match="one pair of languages for files"):
+        load_recipe(table1, files=files, pairs=["de_to_en", "pt_to_en"])
     recipe = write(
         RECIPE + '[text]\npair = "fr_to_en"\ntrain = ["a.de", "a.en"]\n'
     )

@@ -108,6 +108,17 @@ def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
     assert folder.settings() == later_settings
 
 
+def test_a_run_that_was_out_of_time_goes_on_with_more_hours(folder, text):
+    folder.open(settings(hours=1.0), text)
+    folder.add_start([], [], False)
+    metrics = Metrics(parameters=7, epochs=2, finished="now", out_of_time=True)
+    folder.write_metrics(metrics)
+    folder.open(settings(hours=1.0), text)
+    assert folder.metrics() == metrics
+    folder.open(settings(hours=2.0), text)
+    assert folder.metrics() is None and folder.settings().training.hours == 2
+
+
 def test_other_settings_and_texts_are_refused_and_named(folder, text):
     # This run never begins, and is replaced.
     folder.open(settings(hours=1.0, seed=1), text)

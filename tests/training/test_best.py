@@ -83,6 +83,18 @@ def test_rows_of_steps_count_and_a_resumed_run_knows_them(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_an_epoch_cut_by_time_counts_where_the_best_may_be_of_it(trainer):
+    settings = {"epochs": 3, "best": "loss", "validate_every": 1}
+    training = trainer("run", **settings, hours=1e-9)
+    training.train_epoch()
+    assert training.finished and training.state.out_of_time
+    assert training.state.step == 1 == training.best["step"]
+    assert [row["step"] for row in training.folder.log()] == [1]
+    # The rest of its epoch would be missing.
+    assert trainer("run", **settings).finished
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_the_last_model_stands_in_where_none_is_compared(trainer):
     training = train_to_end(
         trainer("run", epochs=1, best="loss", validate_every=9)
@@ -107,6 +119,16 @@ def test_bleu_of_epochs_is_in_the_log(trainer, text):
     [
         ({"patience": 2, "average": 2}, "Received: 2, 'loss'"),
         ({"best": "bleu"}, "'bleu_sentences' of 1 or more"),
+        (
+            {
+                "bleu_sentences": 5,
+                "validate_every": 1,
+                "text": {"side": "target"},
+                "objective": {"name": "language_model"},
+                "name": "decoder-only-tiny",
+            },
+            "only where two languages",
+        ),
         ({"bleu_sentences": 5}, "together with 'validate_every'"),
         ({"bleu_sentences": 5, "best": "loss"}, "Received: 5, without them"),
     ],

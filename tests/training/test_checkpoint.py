@@ -73,6 +73,8 @@ def test_what_was_saved_is_restored_bit_for_bit(tmp_path):
 
 def test_the_last_two_are_kept_and_the_newest_is_used(folder):
     save_checkpoint(folder, 11, variables(3), {"step": 11})
+    # The same step again does not cost the one before.
+    save_checkpoint(folder, 11, variables(3), {"step": 11})
     assert names(folder) == ["step-00000002.npz", "step-00000011.npz"]
     targets = variables()
     assert restore_checkpoint(folder, targets) == {"step": 11}

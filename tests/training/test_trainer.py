@@ -234,9 +234,9 @@ def test_making_a_trainer_writes_nothing(trainer, text):
 def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
     # An epoch has three steps.
     training = trainer("run", steps=4, epochs=1)
-    assert (training.steps_left, training.steps_per_epoch) == (4, 3)
+    assert (training.steps_left, training.steps_of_this_epoch) == (4, 3)
     training.train_epoch()
-    assert (training.steps_left, training.steps_per_epoch) == (1, 1)
+    assert (training.steps_left, training.steps_of_this_epoch) == (1, 1)
     assert not training.finished
     training.train_epoch()
     assert training.finished and training.state.step == 4
@@ -278,7 +278,7 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
 @pytest.mark.usefixtures("eagerly")
 def test_a_run_goes_on_where_only_the_end_of_an_epoch_is_left(trainer):
     training = trainer("run")
-    training.state.step_in_epoch = training.steps_per_epoch
+    training.state.step_in_epoch = training.steps_of_this_epoch
     training.calibrate()
     training.train_epoch()
     assert training.state.epoch == 1

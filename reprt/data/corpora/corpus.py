@@ -11,7 +11,6 @@ from typing import Any
 
 from reprt.data.corpora.store import Sentences, digest_of, folder_of, store_once
 from reprt.files import cache, read_json, write_text
-from reprt.progress import Progress
 
 SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
@@ -203,10 +202,17 @@ def drop_empty_pairs(
             f"{where}."
         )
     if dropped:
-        Progress().say(
-            f"Left out {dropped:,} of {complete + dropped:,} pairs, which have a side "
-            f"without words: {where}"
-        )
+        _say_dropped(dropped, complete + dropped, str(where))
+
+
+@functools.cache
+def _say_dropped(dropped: int, pairs: int, where: str):
+    """Says it once, as the same file may be read for several splits."""
+    print(
+        f"Left out {dropped:,} of {pairs:,} pairs, which have a side without words: "
+        f"{where}",
+        file=sys.stderr,
+    )
 
 
 def has_a_word(sentence: str) -> bool:

@@ -132,11 +132,18 @@ class BPESettings(VocabularySettings):
 
     def learn(self, corpus, folder, progress=ignore_progress):
         source, target = super().learn(corpus, folder, progress)
-        if self.tags:
-            source_tag, target_tag = _tags(corpus.pair)
-            source = BPE(_set_start_token(source.to_bytes(), source_tag))
-            target = BPE(_set_start_token(target.to_bytes(), target_tag))
-        return source, target
+        if not self.tags:
+            return source, target
+        tokenizers = []
+        for side, tag in zip((source, target), _tags(corpus.pair)):
+            if tag not in side.vocabulary:
+                raise ValueError(
+                    f"Expected the vocabulary of {self.from_run} to have the piece "
+                    f"{tag}, as tags = true in [vocabulary] says. Received one "
+                    "without it."
+                )
+            tokenizers.append(BPE(_set_start_token(side.to_bytes(), tag)))
+        return tokenizers[0], tokenizers[1]
 
     def _identity(self, pair):
         tags = _tags(pair) if self.tags else ()
