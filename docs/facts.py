@@ -633,6 +633,8 @@ def statistics_facts() -> Facts:
     facts["statistics.longer"] = [interval(loss, 3), interval(-bleu, 1)]
     _, bleu = ahead(longer["untied-states"], longer["values-1"])
     facts["statistics.longer.untied"] = [interval(bleu, 1)]
+    loss, bleu = ahead(longer["values-1"], longer["baseline"])
+    facts["statistics.longer.full"] = [interval(loss, 3), interval(bleu, 1)]
     return facts
 
 
@@ -674,11 +676,6 @@ def positions_facts() -> Facts:
     facts["positions.rotary.bleu"] = rotary_bleus
     loss, bleu = ahead(gl["untied-tokens"], gl["concat-tokens"])
     facts["positions.untied.gl"] = [spread(loss, 3), spread(-bleu, 1)]
-    state_bleus = []
-    for method in ("rotary", "untied"):
-        _, bleu = ahead(az[f"{method}-states"], az["concat-tokens"])
-        state_bleus.append(spread(-bleu, 1))
-    facts["positions.states.bleu"] = state_bleus
     for name, text, models in (("az", "az_to_en", az), ("gl", "gl_to_en", gl)):
         tied = by_model("contest_2", text)["cut-1"]
         facts[f"positions.rival.{name}"] = lead(

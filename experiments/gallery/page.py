@@ -24,7 +24,7 @@ def markdown(models, parts):
         f"Of {len(rows)} models {len(leaks)} look ahead: {len(current_leaks)} of "
         "current releases, encoders and decoders without a mask to compare included, "
         f"and {len(old_leaks)} of old ones. The four of transformers 5.17.0 "
-        f"are mended in 5.24.0. Packages: {', '.join(packages)}."
+        f"are fixed in 5.24.0. Packages: {', '.join(packages)}."
     )
     template = (Path(__file__).parent / "page_template.txt").read_text()
     return template.format(

@@ -17,4 +17,4 @@ def entries():
     options = {"vocab_size": VOCAB, "training": True}
     for name in NAMES:
         make = functools.partial(make_model, name)
-        yield Entry("transformers", name, make, options, "mended in 5.24")
+        yield Entry("transformers", name, make, options, "fixed in 5.24")

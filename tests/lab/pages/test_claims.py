@@ -297,6 +297,16 @@ def test_who_is_ahead_on_the_text_that_no_choice_had_seen():
     assert run.log[-1]["step"] < 2400
 
 
+def test_rotary_positions_with_tokens_have_a_lower_mean_loss_on_real_texts():
+    candidates = {"pt_to_en": "values-1"}
+    for pair in ("az_to_en", "gl_to_en", "be_to_en", "pt_to_en"):
+        models = by_model("statistics", pair)
+        candidate = models[candidates.get(pair, "concat-tokens")]
+        losses, _ = ahead(models["rotary-tokens"], candidate)
+        assert losses.mean() > 0
+        assert float(facts.corrected_p_value("rotary-tokens", pair)) > 0.05
+
+
 def test_rotary_positions_with_states_are_ahead_on_one_text_of_three():
     assert decided("rotary-states", "concat-tokens", "az_to_en") > 0
     for pair in ("gl_to_en", "be_to_en"):
