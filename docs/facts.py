@@ -444,7 +444,13 @@ def first_run_facts() -> Facts:
     published = seed_groups["RePE as published"]
     first_baseline = groups("embedded_corpus")["baseline", None]
     bleus = [*baseline.table[BLEU], *first_baseline.table[BLEU]]
+    losses, equal_bleus = [], []
+    for (label, _), group in groups("embedded_corpus/equal_rates").items():
+        losses += [group.cell(FORCED, 3), group.cell(PREFIX, 3)]
+        equal_bleus.append(group.cell(BLEU, 1))
     return {
+        "first.equal": losses,
+        "first.equal.bleu": equal_bleus,
         "first.seeds": [
             baseline.cell(BLEU, 1),
             causal.cell(BLEU, 1),

@@ -70,6 +70,18 @@ class _Beams(NamedTuple):
     live: Any
 
 
+class _Extensions(NamedTuple):
+    """Extensions of each sentence's hypotheses by a token, the likeliest first.
+
+    All have the shape `(sentences, extensions)`.
+    """
+
+    log_probabilities: Any
+    token: Any
+    parent: Any
+    """Which of the sentence's hypotheses it extends."""
+
+
 class BeamSearch(Fixed):
     """Searches for the most likely translations; with one beam, greedily.
 
@@ -293,55 +305,25 @@ class BeamSearch(Fixed):
         The prefixes are what the model keeps of the hypotheses; the position is a
         scalar tensor, the number of steps before.
         """
+        k = self.beam_size
         last = ops.reshape(beams.last, (-1,))
         logits, prefixes = self.model.step(last, position, prefixes)
-        k = self.beam_size
-        # Twice as many as beams, because that many may end here. With one beam an end
-        # ends the search.
-        num_candidates = 1 if k == 1 else 2 * k
-
-        # The likeliest tokens of each hypothesis, then the best extensions of each
-        # sentence. Few passes are made over the logits, for a vocabulary is wide.
-        candidates_per_beam = min(num_candidates, logits.shape[1])
-        logits = ops.cast(logits, "float32")
-        _, normalizer, _ = softmax_and_normalizer(logits)
-        forbidden_logits = ops.convert_to_tensor(self._forbidden_logits)
-        candidates, token = _top_k(
-            logits + forbidden_logits, candidates_per_beam
-        )
-        candidates = ops.reshape(
-            candidates - normalizer, (-1, k, candidates_per_beam)
-        )
-        candidates = ops.expand_dims(beams.log_probabilities, 2) + candidates
-        candidates = ops.reshape(candidates, (-1, k * candidates_per_beam))
-        token = ops.reshape(token, (-1, k * candidates_per_beam))
-        candidates, index = _top_k(candidates, num_candidates)
-        token = _columns(token, index)
-        parent = index // candidates_per_beam
-        is_end = token == self.end_id
+        extensions = self._best_extensions(beams, logits)
         is_position = indices(ops.shape(beams.tokens)[2]) == position
-        tokens = _rows(beams.tokens, parent)
-        tokens = ops.where(is_position, token[:, :, None], tokens)
-
-        # What ends is put aside, if it stands among the first.
-        length = ops.cast(position + 1, "float32")
-        is_top = indices(candidates.shape[1]) < k
-        scores = ops.where(
-            is_end & is_top, candidates / self._penalty(length), -math.inf
+        tokens = _rows(beams.tokens, extensions.parent)
+        tokens = ops.where(is_position, extensions.token[:, :, None], tokens)
+        is_end = extensions.token == self.end_id
+        ended_scores, ended_tokens = self._put_aside(
+            beams, extensions, tokens, is_end, position + 1
         )
-        scores = ops.concatenate([beams.ended_scores, scores], axis=1)
-        ended_scores, order = _top_k(scores, k)
-        ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
-        ended_tokens = _rows(ended_tokens, order)
-
-        # The best of the others go on.
+        # The best of those that have not ended go on.
         log_probabilities, order = _top_k(
-            ops.where(is_end, -math.inf, candidates), k
+            ops.where(is_end, -math.inf, extensions.log_probabilities), k
         )
-        parent = _columns(parent, order)
+        parent = _columns(extensions.parent, order)
         incomplete = ops.any(ops.isinf(ended_scores), axis=1)
         new = _Beams(
-            last=_columns(token, order),
+            last=_columns(extensions.token, order),
             log_probabilities=log_probabilities,
             tokens=_rows(tokens, order),
             ended_scores=ended_scores,
@@ -360,6 +342,51 @@ class BeamSearch(Fixed):
             hypotheses = ops.reshape(sentences * k + parent, (-1,))
             prefixes = prefixes.take_hypotheses(hypotheses)
         return new, prefixes
+
+    def _best_extensions(self, beams: _Beams, logits) -> _Extensions:
+        """Returns the likeliest extensions of each sentence's hypotheses."""
+        k = self.beam_size
+        # Twice as many as beams, because that many may end here. With one beam an end
+        # ends the search.
+        count = 1 if k == 1 else 2 * k
+        # The likeliest tokens of each hypothesis come first, then the best of them in a
+        # sentence. Few passes are made over the logits, for a vocabulary is wide.
+        count_per_beam = min(count, logits.shape[1])
+        logits = ops.cast(logits, "float32")
+        _, normalizer, _ = softmax_and_normalizer(logits)
+        forbidden_logits = ops.convert_to_tensor(self._forbidden_logits)
+        best_logits, token = _top_k(logits + forbidden_logits, count_per_beam)
+        log_probabilities = ops.reshape(
+            best_logits - normalizer, (-1, k, count_per_beam)
+        )
+        log_probabilities = (
+            ops.expand_dims(beams.log_probabilities, 2) + log_probabilities
+        )
+        log_probabilities, place = _top_k(
+            ops.reshape(log_probabilities, (-1, k * count_per_beam)), count
+        )
+        token = ops.reshape(token, (-1, k * count_per_beam))
+        return _Extensions(
+            log_probabilities=log_probabilities,
+            token=_columns(token, place),
+            parent=place // count_per_beam,
+        )
+
+    def _put_aside(self, beams, extensions, tokens, is_end, length):
+        """Returns scores and tokens of the best ended hypotheses, those of now too.
+
+        An extension that ends counts if it stands among the first `beam_size`.
+        """
+        log_probabilities = extensions.log_probabilities
+        is_top = indices(log_probabilities.shape[1]) < self.beam_size
+        penalty = self._penalty(ops.cast(length, "float32"))
+        scores = ops.where(
+            is_end & is_top, log_probabilities / penalty, -math.inf
+        )
+        scores = ops.concatenate([beams.ended_scores, scores], axis=1)
+        ended_scores, order = _top_k(scores, self.beam_size)
+        ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
+        return ended_scores, _rows(ended_tokens, order)
 
     def best(self, beams: _Beams):
         """Returns the tokens of each sentence's best hypothesis, then zeros."""
