@@ -148,7 +148,10 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def quantize(self, mode=None, config=None, **kwargs):
         """Refuses: logits and packed attention take the weights themselves."""
-        raise ValueError(
+        raise self._no_quantization(mode)
+
+    def _no_quantization(self, mode):
+        return ValueError(
             f"Expected {self.name!r} to keep its weights as floating-point numbers. "
             f"Received: quantize({mode!r})."
         )
@@ -195,7 +198,7 @@ class TranslationModel(keras.Model, abc.ABC):
         layer = self.target_embedding.embedding if output is None else output
         # A model around this one may have quantised the layer.
         if layer.quantization_mode is not None:
-            self.quantize(layer.quantization_mode)
+            raise self._no_quantization(layer.quantization_mode)
         if output is None:
             return ops.cast(ops.transpose(layer.embeddings), dtype), None
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
@@ -268,8 +271,7 @@ class TranslationModel(keras.Model, abc.ABC):
         Under a strategy Keras would build them on the mean of the replicas' batches,
         whose shapes may differ.
         """
-        takes_ids = type(self).call is TranslationModel.call
-        if takes_ids and type(self.loss) is MaskedCrossentropy:
+        if self._takes_ids and type(self.loss) is MaskedCrossentropy:
             ids = ops.ones((1, 2), "int32")
             iterator, data_batch = None, ((ids, ids), ids)
         super()._maybe_symbolic_build(iterator, data_batch)

@@ -1,5 +1,7 @@
 """What the models made of Transformer blocks share."""
 
+from typing import Any, NamedTuple
+
 from keras import ops
 
 from reprt.layers import TokenAndPositionEmbedding
@@ -24,6 +26,24 @@ OF_STACKS = {
     "query_key_norm",
     "activation",
 }
+
+
+class CachedState(NamedTuple):
+    """What hypotheses are to a model that reads each token once."""
+
+    blocks: Any
+    """The keys and values of each block."""
+    context: Any
+    """What the embedding of the next token needs of the tokens before."""
+
+
+class RecomputedState(NamedTuple):
+    """What hypotheses are to a model that reads all tokens again at each step."""
+
+    target_ids: Any
+    """Integers `(hypotheses, capacity)`, 0 where there is no token yet."""
+    source: Any
+    """The source of each hypothesis, as `encode` returns it."""
 
 
 class BlockModel(TranslationModel):
@@ -76,12 +96,14 @@ class BlockModel(TranslationModel):
         return None if self.config.value == "states" else tokens
 
     def extend(self, prefixes, tokens):
-        prefix, sequence = prefixes.state
+        state = prefixes.state
         if self._recomputes:
-            prefix = ops.pad(prefix, ((0, 0), (0, tokens)))
+            target_ids = ops.pad(state.target_ids, ((0, 0), (0, tokens)))
+            state = state._replace(target_ids=target_ids)
         else:
-            prefix = tuple(block.extend(tokens) for block in prefix)
-        return prefixes._replace(state=(prefix, sequence))
+            blocks = tuple(block.extend(tokens) for block in state.blocks)
+            state = state._replace(blocks=blocks)
+        return prefixes._replace(state=state)
 
     def _project(self, states):
         if self.output_projection is None:
@@ -116,7 +138,9 @@ class BlockModel(TranslationModel):
         return config.num_blocks * block + targets * output
 
     @staticmethod
-    def _write_token(prefix, ids, position):
-        """A prefix `(hypotheses, capacity)` with a token of each at a position."""
-        is_place = ops.equal(indices(ops.shape(prefix)[1]), position)
-        return ops.where(is_place, ids[:, None], prefix)
+    def _write_token(state: RecomputedState, ids, position) -> RecomputedState:
+        """The state with a further token of each hypothesis."""
+        target_ids = state.target_ids
+        is_place = ops.equal(indices(ops.shape(target_ids)[1]), position)
+        target_ids = ops.where(is_place, ids[:, None], target_ids)
+        return state._replace(target_ids=target_ids)

@@ -7,7 +7,7 @@ from keras import ops
 
 from reprt.layers import Decoder, padding_mask
 from reprt.layers.dtypes import indices
-from reprt.models.block_model import BlockModel
+from reprt.models.block_model import BlockModel, CachedState, RecomputedState
 from reprt.models.prefixes import Prefixes
 from reprt.models.settings import DecoderOnlyConfig
 
@@ -148,8 +148,8 @@ class DecoderOnly(BlockModel):
 
     def attention_weights(self, source_ids, target_ids):
         _, weights = self._decode(source_ids, target_ids)
-        # Of each block a tuple with one attention's weights.
-        return {"sequence": ops.stack(sum(weights, ()))}
+        # A block has one attention.
+        return {"sequence": ops.stack([only for (only,) in weights])}
 
     def encode(self, source_ids, *, training=None):
         if self._recomputes:
@@ -162,20 +162,19 @@ class DecoderOnly(BlockModel):
         if self._recomputes:
             sources = ops.repeat(memory, beams, axis=0)
             room = ops.zeros((ops.shape(sources)[0], capacity), "int32")
-            return Prefixes((room, sources))
+            return Prefixes(RecomputedState(room, sources))
         hypotheses = ops.shape(memory.mask)[0] * beams
         blocks = self.decoder.start(hypotheses, capacity)
         lengths = ops.repeat(_lengths(memory.mask), beams, axis=0)
-        return Prefixes((blocks, lengths), memory)
+        return Prefixes(CachedState(blocks, lengths), memory)
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefix, sources = prefixes.state
-            prefix = self._write_token(prefix, ids, position)
-            states, _ = self._decode(sources, prefix)
-            place = ops.shape(sources)[1] + position
+            state = self._write_token(prefixes.state, ids, position)
+            states, _ = self._decode(state.source, state.target_ids)
+            place = ops.shape(state.source)[1] + position
             states = ops.take(states, place, axis=1)
-            return self.logits(states), Prefixes((prefix, sources))
+            return self.logits(states), Prefixes(state)
         blocks, source_lengths = prefixes.state
         place = position
         if self.config.target_positions == "continue":
@@ -192,11 +191,12 @@ class DecoderOnly(BlockModel):
             offset=source_lengths,
         )
         logits = self.logits(self._project(states[:, 0]))
-        return logits, prefixes._replace(state=(blocks, source_lengths))
+        cached = CachedState(blocks, source_lengths)
+        return logits, prefixes._replace(state=cached)
 
     def _decode(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
-        tokens, states, mask = self._embed(
+        tokens, states, layout = self._embed(
             source_ids,
             target_ids,
             packing,
@@ -205,7 +205,7 @@ class DecoderOnly(BlockModel):
         states, weights = self.decoder(
             states,
             value=self._value(tokens),
-            padding_mask=mask,
+            padding_mask=layout,
             return_attention_scores=True,
             training=training,
         )

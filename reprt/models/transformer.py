@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers import Decoder, Encoder, padding_mask
-from reprt.models.block_model import BlockModel
+from reprt.models.block_model import BlockModel, CachedState, RecomputedState
 from reprt.models.prefixes import Prefixes
 from reprt.models.settings import TransformerConfig
 
@@ -144,20 +144,22 @@ class Transformer(BlockModel):
             room = ops.zeros((hypotheses, capacity), "int32")
             repeated = [ops.repeat(tensor, beams, axis=0) for tensor in memory]
             memory = Memory(*repeated)
-            return Prefixes((room, memory))
+            return Prefixes(RecomputedState(room, memory))
         blocks = self.decoder.start(hypotheses, capacity)
         statistics = self.target_embedding.start(hypotheses)
         value = self._value(memory.tokens)
         read = self.decoder.read(memory.states, value)
-        return Prefixes((blocks, statistics), (read, memory.mask))
+        state = CachedState(blocks, statistics)
+        return Prefixes(state, (read, memory.mask))
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefix, memory = prefixes.state
-            prefix = self._write_token(prefix, ids, position)
-            states, _ = self._decode(prefix, memory, count_padding=False)
+            state = self._write_token(prefixes.state, ids, position)
+            states, _ = self._decode(
+                state.target_ids, state.source, count_padding=False
+            )
             states = ops.take(states, position, axis=1)
-            return self.logits(states), Prefixes((prefix, memory))
+            return self.logits(states), Prefixes(state)
         blocks, statistics = prefixes.state
         tokens, states, statistics = self.target_embedding.step(
             ops.expand_dims(ids, 1), position, statistics
@@ -169,7 +171,7 @@ class Transformer(BlockModel):
             position,
             *prefixes.memory,
         )
-        prefixes = prefixes._replace(state=(blocks, statistics))
+        prefixes = prefixes._replace(state=CachedState(blocks, statistics))
         return self.logits(self._project(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
@@ -184,7 +186,7 @@ class Transformer(BlockModel):
 
     def _encode(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
-        tokens, states, mask = self._embed(
+        tokens, states, layout = self._embed(
             self.source_embedding,
             source_ids,
             packing,
@@ -193,11 +195,11 @@ class Transformer(BlockModel):
         states, weights = self.encoder(
             states,
             self._value(tokens),
-            padding_mask=mask,
+            padding_mask=layout,
             return_attention_scores=True,
             training=training,
         )
-        return Memory(states, tokens, mask), weights
+        return Memory(states, tokens, layout), weights
 
     def _decode(
         self,
@@ -208,7 +210,7 @@ class Transformer(BlockModel):
         count_padding=None,
     ):
         """The target's states, ready for the logits, and the attentions' weights."""
-        tokens, states, mask = self._embed(
+        tokens, states, layout = self._embed(
             self.target_embedding,
             target_ids,
             packing,
@@ -220,7 +222,7 @@ class Transformer(BlockModel):
             memory.states,
             self._value(tokens),
             self._value(memory.tokens),
-            padding_mask=mask,
+            padding_mask=layout,
             memory_padding_mask=memory.mask,
             return_attention_scores=True,
             training=training,

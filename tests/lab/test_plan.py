@@ -121,7 +121,7 @@ def test_the_whole_table_is_planned_trained_and_written(folder, train, capsys):
     }
     labels = [row[1] for row in table_rows(folder, "pt_to_en")]
     assert labels[0] == labels[2] == "paper"
-    assert "on pt\\_to\\_en from text" in labels[1]
+    assert "on pt_to_en from text" in labels[1]
 
 
 AZ_AND_GL = ("az_to_en", "gl_to_en")
