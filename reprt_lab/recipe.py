@@ -344,26 +344,14 @@ def load_recipe(
     `ValueError` of one line.
     """
     tables = _read_tables(path)
-    if source is not None:
-        # The files that the recipe names give way to it.
-        files = {split: files.get(split) or () for split in FILES}
-        _set(tables, ["text", "source"], source)
-    for split, names in files.items():
-        if names is not None:
-            _set(tables, ["text", split], names)
-    # A text that the command names has other languages than the recipe's.
-    by_command = source is not None or any(files.values())
-    names_files = any(files.values()) or (source and is_table(source))
-    if pairs or names_files:
-        _set(tables, ["trials", "pairs"], list(pairs))
-    by_hand: Table = {}
-    for override in overrides:
-        keys, value = _key_and_value(override)
-        _set(by_hand, keys, value)
-        if keys[0] not in OWN_TABLES:
-            _set(tables, keys, value)
+    _name_text(tables, source, files, pairs)
+    by_hand = _set_overrides(tables, overrides)
     file = RecipeFile.read(tables, str(path))
-    text_keys = (by_hand if by_command else tables).get("text", {})
+    # A text that the command names has other languages than the recipe's.
+    text_is_named = source is not None or any(files.values())
+    text_keys = by_hand.get("text", {})
+    if not text_is_named:
+        text_keys = tables.get("text", {})
     has_pair = bool(pairs) or "pair" in text_keys
     recipe = Recipe.read(
         {
@@ -391,6 +379,36 @@ def _read_tables(path: Path) -> Table:
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
             f"one of the package's recipes: {', '.join(package_recipes)}."
         ) from error
+
+
+def _name_text(
+    tables: Table,
+    source: str | None,
+    files: Mapping[str, Sequence[str] | None],
+    pairs: Sequence[str],
+):
+    """Puts the text that the command names in the place of the recipe's."""
+    if source is not None:
+        # The files that the recipe names give way to it.
+        files = {split: files.get(split) or () for split in FILES}
+        _set(tables, ["text", "source"], source)
+    for split, names in files.items():
+        if names is not None:
+            _set(tables, ["text", split], names)
+    own_files = any(files.values()) or (source and is_table(source))
+    if pairs or own_files:
+        _set(tables, ["trials", "pairs"], list(pairs))
+
+
+def _set_overrides(tables: Table, overrides: Sequence[str]) -> Table:
+    """Returns what `--set` says as tables; what no model has goes into `tables`."""
+    by_hand: Table = {}
+    for override in overrides:
+        keys, value = _key_and_value(override)
+        _set(by_hand, keys, value)
+        if keys[0] not in OWN_TABLES:
+            _set(tables, keys, value)
+    return by_hand
 
 
 def _placed(text: TextSettings, has_pair: bool) -> TextSettings:

@@ -106,43 +106,13 @@ def _train(runs, text, progress, after_epoch):
     trainers: dict[Trainer, RunFolder] = {}
     for folder, run in runs.items():
         metrics = folder.metrics()
-        if metrics is not None:
+        if metrics is None:
+            trainers[_make_trainer(run, text, folder, progress)] = folder
+        else:
             end = "out of time" if metrics.out_of_time else "finished"
             progress.say(f"{run.name}: {end} before, in {folder.path}")
-            continue
-        trainer = Trainer(
-            run,
-            text,
-            folder,
-            progress,
-            _bleu_of_samples(run, text),
-        )
-        trainer.write_start()
-        if not trainer.finished:
-            progress.say(
-                f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
-                f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
-                f"{trainer.steps_of_this_epoch}; measuring a step"
-            )
-            warmup = run.schedule.warmup_steps
-            if trainer.steps <= warmup:
-                progress.say(
-                    f"{run.name}: the learning rate still rises at the end, step "
-                    f"{trainer.steps}: [schedule] has {warmup} steps of warm-up"
-                )
-            trainer.calibrate()
-        trainers[trainer] = folder
-    unfinished = [trainer.name for trainer in trainers if not trainer.finished]
-    if unfinished:
-        seconds = sum(trainer.seconds_left for trainer in trainers)
-        with_scores = any(
-            trainer.settings.training.bleu for trainer in trainers
-        )
-        out = next(iter(runs)).path.parent
-        progress.say(
-            f"Training {' and '.join(unfinished)} will take about {duration(seconds)}"
-            f"{', then scoring' * with_scores}; the results go to {out}"
-        )
+    unfinished = [trainer for trainer in trainers if not trainer.finished]
+    _say_forecast(unfinished, progress)
     errors = train_side_by_side(list(trainers), after_epoch)
     memory = {}
     if len(runs) == 1 and unfinished and not several_workers():
@@ -159,6 +129,48 @@ def _train(runs, text, progress, after_epoch):
             except (ArithmeticError, ValueError) as error:
                 errors.append(ArithmeticError(f"{trainer.name}: {error}"))
     return errors
+
+
+def _make_trainer(run, text, folder: RunFolder, progress: Progress) -> Trainer:
+    """Makes the trainer of a run, and measures its steps if some are left."""
+    trainer = Trainer(
+        run,
+        text,
+        folder,
+        progress,
+        _bleu_of_samples(run, text),
+    )
+    trainer.write_start()
+    if trainer.finished:
+        return trainer
+    progress.say(
+        f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
+        f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
+        f"{trainer.steps_of_this_epoch}; measuring a step"
+    )
+    warmup = run.schedule.warmup_steps
+    if trainer.steps <= warmup:
+        progress.say(
+            f"{run.name}: the learning rate still rises at the end, step "
+            f"{trainer.steps}: [schedule] has {warmup} steps of warm-up"
+        )
+    trainer.calibrate()
+    return trainer
+
+
+def _say_forecast(trainers: Sequence[Trainer], progress: Progress):
+    """Says how long unfinished trainings will take, and where the results go."""
+    if not trainers:
+        return
+    names = " and ".join(trainer.name for trainer in trainers)
+    seconds = sum(trainer.seconds_left for trainer in trainers)
+    with_scores = any(trainer.settings.training.bleu for trainer in trainers)
+    scoring = ", then scoring" if with_scores else ""
+    out = trainers[0].folder.path.parent
+    progress.say(
+        f"Training {names} will take about {duration(seconds)}{scoring}; the results "
+        f"go to {out}"
+    )
 
 
 def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
