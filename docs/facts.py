@@ -162,8 +162,12 @@ def numbers_of(experiment: str, pair: str, name: str) -> dict[str, dict]:
 
 def contestant(row: str, pair: str) -> Group | None:
     """Returns the runs of a row of the contest's table on a text."""
-    tenths = 1 if pair == "pt_to_en" else 2
-    name = (FULL_SIZE | TIED).get(row) or f"{EQUAL_SIZE[row]}-{tenths}"
+    fixed_names = FULL_SIZE | TIED
+    tenths_of_dropout = 1 if pair == "pt_to_en" else 2
+    if row in fixed_names:
+        name = fixed_names[row]
+    else:
+        name = f"{EQUAL_SIZE[row]}-{tenths_of_dropout}"
     return by_model("contest_2", pair).get(name)
 
 

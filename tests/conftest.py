@@ -27,7 +27,8 @@ LONG_FILES = (
     "test_benchmark test_ray_executor test_workers test_resume test_packing "
     "test_distribution test_jax_backend test_plan test_trials test_saving test_cli "
     "test_processes test_cached_decoding test_beam_search test_harness test_trainer "
-    "test_documentation test_new_family test_language_model test_optimizers"
+    "test_documentation test_new_family test_language_model test_optimizers "
+    "test_keras_versions test_any_model"
 ).split()
 
 

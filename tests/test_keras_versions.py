@@ -25,8 +25,9 @@ def test_layers_and_models_work_on_allowed_versions_of_keras(version, tmp_path):
         capture_output=True,
         text=True,
     )
-    if installation.returncode != 0:
-        pytest.skip(f"pip cannot install Keras: {installation.stderr[-500:]}")
+    if re.search("NewConnection|ConnectTimeout|Proxy", installation.stderr):
+        pytest.skip("there is no network")
+    assert installation.returncode == 0, installation.stderr[-2000:]
     tests = ["tests/layers", "tests/models", "-m", "not long"]
     process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *tests],

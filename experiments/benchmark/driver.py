@@ -30,10 +30,13 @@ class Worker:
     def __init__(self, module: str, peer: str, folder: Path, root=ROOT):
         name, _, variant = peer.partition(":")
         environment = "plain_keras" if name == "tutorial" else name
-        python = ROOT / ".bench" / environment / "bin" / "python"
-        # `make` builds the environments; without them this one has to do.
-        if not python.exists():
-            python = sys.executable
+        # `make` runs the driver in one of the environments that it has built for all
+        # peers. Elsewhere the driver's own has to do.
+        environments = ROOT / ".bench"
+        python = environments / environment / "bin" / "python"
+        driver = Path(sys.executable)
+        if driver.parents[1] != environments / "reprt" or not python.exists():
+            python = driver
         script = root / "experiments" / "benchmark" / "worker.py"
         variables = {
             **PASSIVE_WAITING,

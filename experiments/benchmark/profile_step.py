@@ -129,7 +129,7 @@ def draw(results: dict, path: Path):
     axes.invert_yaxis()
     axes.set_xlabel("milliseconds of a training step, one operation at a time")
     axes.legend(loc="lower left", fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
 def main():

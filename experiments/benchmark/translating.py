@@ -149,7 +149,8 @@ class Translating(Benchmark):
             difference = float(np.max(differences[our_scores > FORBIDDEN]))
             row = {"scores": difference, "same": {}}
             self.results["agreement"][peer] = row
-            if difference > SCORE_DIFFERENCE:
+            # So that NaN fails, too.
+            if not difference <= SCORE_DIFFERENCE:
                 sys.exit(
                     f"{peer} is not the same model: {difference} from ours."
                 )

@@ -4,7 +4,7 @@ import torch
 from entry import Entry
 from torch import nn
 
-VOCAB, WIDTH, LENGTH = 96, 32, 12
+VOCAB, WIDTH = 96, 32
 LANGUAGE = {"vocab_size": VOCAB, "training": True}
 
 

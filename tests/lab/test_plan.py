@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import tiny_run
-from fake_runs import row
 
 from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded, ted
@@ -218,14 +217,16 @@ def test_plans_go_by_a_runs_steps(folder, tmp_path, monkeypatch, overrides):
     recipe = load_recipe(folder / "tiny.toml", [*overrides, *source])
     work = find_work(recipe, ["repe"], tmp_path, Progress())
     run = RunFolder(work[0].folder / "repe")
-    run.path.mkdir(parents=True)
-    run.write_log([row(1, 5.0, 6.0, 30.0)])
-    expected = "1 of 4 epochs", "9"
+    run.checkpoints.mkdir(parents=True)
+    step, steps = 3, 12
     if overrides is TOKEN_OVERRIDES:
         lengths = work[0].encode(Progress()).train.lengths
-        epoch = BatchPlan(lengths, 40, "tokens").steps
-        assert 5 < epoch < 33
-        expected = "1 epochs", f"{50 - epoch}"
+        steps = 50
+        # The first epoch has ended, whose steps are more than those of sentences.
+        step = BatchPlan(lengths, 40, "tokens").steps
+        assert 5 < step < 33
+    (run.checkpoints / f"step-{step:08d}.npz").touch()
+    expected = f"at step {step} of {steps}", f"{steps - step}"
     plan = make_plan(work)
     assert read_plan(plan) == {"pt_to_en repe": expected}
     assert f"Together {expected[1]} steps: about" in plan

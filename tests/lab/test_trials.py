@@ -1,9 +1,11 @@
 import json
 import re
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny
 import tiny_run
 import toy_family
 from tiny import Lines, settings
@@ -29,6 +31,25 @@ preset = "bag"
 schedule.warmup_steps = 1
 """
 )
+
+
+@pytest.mark.usefixtures("briefly", "in_process")
+def test_two_files_become_a_translator(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    corpus = tiny.corpus(train=60)
+    paths = [str(tmp_path / name) for name in ("corpus.pt", "corpus.en")]
+    for path, side in zip(paths, (corpus.train.source, corpus.train.target)):
+        Path(path).write_text("\n".join(side) + "\n", "utf-8")
+    sizes = [f"model.{name}={size}" for name, size in tiny.TINY.items()]
+    changes = ["training.steps=2", "schedule.warmup_steps=1", *sizes]
+    overrides = [f"--set={change}" for change in changes]
+    command = ["train", "translate", "--train", *paths, *overrides]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "Settings: those of [small_text]" in capsys.readouterr().err
+    run = RunFolder(tmp_path / "out" / "repe-causal").settings()
+    assert run.model.dropout == 0.2 and run.training.validate_every == 100
+    assert run.text.pair == "pt_to_en" and run.vocabulary.name == "bpe"
+    assert "corpus.pt" in (tmp_path / "out" / "translation.md").read_text()
 
 
 def read_page(folder):
@@ -120,10 +141,11 @@ def test_what_is_lost_of_a_text_is_said(size, is_smaller):
 
 def test_samples_are_compared_with_their_own_references(text, monkeypatch):
     short_text = text.trained_to(int(np.median(text.dev.lengths)))
-    token_ids = []
+    token_ids, source_ids = [], []
 
     def translation_scores(translator, sources, references, **options):
         token_ids.extend(short_text.target_tokenizer.encode(references))
+        source_ids.extend(sources)
         score = {"metric": "BLEU", "form": "corpus tokens", "value": 0.0}
         return [], [types.SimpleNamespace(**score)]
 
@@ -135,6 +157,8 @@ def test_samples_are_compared_with_their_own_references(text, monkeypatch):
     train._bleu_of_samples(run, short_text)(None)
     expected = [*short_text.train.target[:2], *short_text.dev.target[:2]]
     assert list(map(list, token_ids)) == list(map(list, expected))
+    expected = [*short_text.train.source[:2], *short_text.dev.source[:2]]
+    assert list(map(list, source_ids)) == list(map(list, expected))
 
 
 def test_results_by_length_are_parts_of_those_of_the_whole_split(text):

@@ -4,6 +4,7 @@ import pytest
 from fake_runs import row
 
 from reprt.data.corpora.embedded import NAME as EMBEDDED
+from reprt_lab.command import main
 from reprt_lab.pages import write_page
 from reprt_lab.pages.freeze import freeze
 from reprt_lab.pages.runs import page_settings, read_texts
@@ -77,6 +78,15 @@ def test_a_run_comes_back_as_it_was(experiment, tmp_path_factory):
         ValueError, match="'settings.training.seed' in line 3 of"
     ):
         read_texts(out)
+
+
+def test_the_command_names_the_runs_that_are_not_finished(
+    experiment, tmp_path, capsys
+):
+    out = tmp_path / "frozen"
+    assert main(["freeze", str(experiment), "--out", str(out)]) == 0
+    output = capsys.readouterr()
+    assert str(out) in output.out and "repe-deep.text.0" in output.err
 
 
 def test_texts_are_frozen_together_without_their_sentences(
