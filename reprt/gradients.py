@@ -68,8 +68,8 @@ def _in_graph(function, arguments):
 
     _register()
     arguments = [tf.identity(argument) for argument in arguments]
-    with record.stop_recording():
-        results, gradient = function(*arguments)
+    # A tape around this one, for second derivatives, records what the function does.
+    results, gradient = function(*arguments)
     flat = tf.nest.flatten(results)
     inputs = [*flat, *arguments]
     graph = inputs[0].graph

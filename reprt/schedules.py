@@ -41,6 +41,11 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
                 f" Received: embedding_dim={embedding_dim}, peak={peak}, "
                 f"warmup_steps={warmup_steps}."
             )
+        if not (peak if embedding_dim is None else embedding_dim) > 0:
+            raise ValueError(
+                "Expected embedding_dim or peak to be positive. Received: "
+                f"embedding_dim={embedding_dim}, peak={peak}."
+            )
         self.embedding_dim = embedding_dim
         self.warmup_steps = warmup_steps
         self.peak = peak

@@ -215,6 +215,17 @@ class PMHA(Layer):
                 f"{type(self).__name__} expects `attention_mask` to be None where keys "
                 "are packed. Received: a mask."
             )
+        lengths = query.shape[1], key.shape[1]
+        if (
+            self._of_one_sequence
+            and None not in lengths
+            and len(set(lengths)) > 1
+        ):
+            raise ValueError(
+                f"{type(self).__name__} expects the query and the key to be of one "
+                "sequence, as it compares their places. Received: lengths "
+                f"{lengths[0]} and {lengths[1]}."
+            )
         query_layout = query_layout or key_layout
         places = self._places(key, key_layout)
         groups = zip(
@@ -238,6 +249,11 @@ class PMHA(Layer):
         if not return_attention_scores:
             return output
         return output, weights[0] if isinstance(key_layout, Padded) else None
+
+    @property
+    def _of_one_sequence(self):
+        """Whether queries and keys are the tokens of one sequence."""
+        return self.position is not None
 
     def heads(self, key, value=None, key_mask=None):
         """Returns keys and values as attention takes them, to be kept while decoding.
@@ -367,13 +383,13 @@ class PMHA(Layer):
 
     def _mask(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
-        check_mask(
+        attention_mask = check_mask(
             self,
             "attention_mask",
             attention_mask,
             "batch, targets, sources",
         )
-        check_mask(self, "key_mask", key_mask, "batch, sources")
+        key_mask = check_mask(self, "key_mask", key_mask, "batch, sources")
         if key_mask is None:
             return attention_mask
         key_mask = key_mask[:, None, :]
@@ -512,6 +528,10 @@ class PMMHA(PMHA):
 
     Reference: section 2.3 and, for the mask, appendix A.2, eq. 29 and 30 of the paper.
     """
+
+    @property
+    def _of_one_sequence(self):
+        return True
 
     def _mask(self, attention_mask, key_mask, query):
         mask = super()._mask(attention_mask, key_mask, query)

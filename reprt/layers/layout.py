@@ -77,6 +77,7 @@ def places_from_mask(mask, offset=0):
     or integers that broadcast to the mask, `(batch, tokens)`.
     """
     # TensorFlow adds up floats on a GPU, and integers on the CPU.
+    mask = ops.cast(mask, "bool")
     real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
     return ops.add(offset, ops.maximum(ops.cast(real, "int32") - 1, 0))
 

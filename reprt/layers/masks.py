@@ -133,9 +133,12 @@ def causal_mask(length):
 
 
 def check_mask(layer, name, mask, shape):
-    """Raises a `ValueError` unless a mask is boolean, with the axes of `shape`."""
+    """Returns a mask; a `ValueError` unless it is boolean, with the axes of `shape`.
+
+    Graphs may have masks of other types, where what is not 0 means True.
+    """
     if mask is None:
-        return
+        return None
     dtype = keras.backend.standardize_dtype(mask.dtype)
     boolean = dtype == "bool" or not _has_values(mask)
     if len(mask.shape) != len(shape.split()) or not boolean:
@@ -148,6 +151,7 @@ def check_mask(layer, name, mask, shape):
             f"reprt.layers.{example}; one that all sentences share needs a first axis, "
             f"mask[None]. Received: shape={tuple(mask.shape)}, dtype={dtype}."
         )
+    return ops.cast(mask, "bool")
 
 
 def for_softmax(scores, mask):

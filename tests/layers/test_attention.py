@@ -11,11 +11,13 @@ from reprt.layers import (
     PMHA,
     PMHCA,
     PMMHA,
+    AddPositional,
     Decoder,
     DecoderBlock,
     Encoder,
     EncoderBlock,
     RotaryPositional,
+    TokenNorm,
     padding_mask,
 )
 from reprt.layers.dropout import Dropout
@@ -242,6 +244,16 @@ def test_keys_and_values_are_named(kind):
             "`position` to be None.*Received: a RotaryPositional",
         ),
         (
+            lambda: PMHA(2, 4, position=RotaryPositional())(
+                TARGETS[:, :1], key=TARGETS
+            ),
+            "query and the key to be of one sequence.* lengths 1 and 4",
+        ),
+        (
+            lambda: PMMHA(2, 4)(TARGETS[:, :1], key=TARGETS),
+            "query and the key to be of one sequence.* lengths 1 and 4",
+        ),
+        (
             lambda: PMHA(0, 3),
             "`num_heads` to be 1 or more. Received: num_heads=0",
         ),
@@ -272,3 +284,32 @@ def test_packed_keys_take_no_mask_of_pairs():
             key_mask=packing.layout(2),
             attention_mask=np.ones((1, 6, 6), bool),
         )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PMHA(2, 4, position=RotaryPositional()),
+        lambda: TokenNorm(),
+        lambda: AddPositional(),
+    ],
+)
+def test_ids_are_masks_in_a_graph(make):
+    """What is not 0 means True; eagerly such a mask is refused."""
+    layer = make()
+    x = array_by_formula((1, 5, 8), scale=1.0)
+    ids = np.array([[7, 5, 9, 0, 0]])
+
+    def call(x, mask):
+        if isinstance(layer, PMHA):
+            return layer(x, key=x, key_mask=mask)
+        return layer(x, mask=mask)
+
+    inputs = keras.Input((5, 8)), keras.Input((5,), dtype="int32")
+    model = keras.Model(inputs, call(*inputs))
+    expected = call(x, ids > 0)
+    np.testing.assert_allclose(
+        model.predict((x, ids), verbose=0), expected, atol=1e-5
+    )
+    with pytest.raises(ValueError, match="to be a boolean tensor"):
+        call(x, ids)

@@ -98,6 +98,11 @@ def test_long_sequences_with_a_large_mean_stay_exact(statistics):
     np.testing.assert_allclose(
         apply_norm(x, statistics=statistics)[0], expected, atol=1e-3
     )
+    # So do sentences with padding in front.
+    padded = np.pad(x, ((0, 0), (1, 0), (0, 0)))
+    mask = np.arange(5001)[None] > 0
+    outputs = apply_norm(padded, mask=mask, statistics=statistics)
+    np.testing.assert_allclose(outputs[0, 1:], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])

@@ -62,6 +62,23 @@ def test_gradient_agrees_with_keras_own():
     np.testing.assert_allclose(gradients, expected, atol=1e-6)
 
 
+def test_second_derivatives_in_a_graph_are_those_outside():
+    weights = tf.Variable(array_by_formula((3, 6)), dtype="float32")
+    x = tf.constant(array_by_formula((2, 4, 3)), "float32")
+
+    def penalty_gradient():
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                loss = MaskedCrossentropy()(LABELS, x @ weights)
+            penalty = tf.reduce_sum(inner.gradient(loss, weights) ** 2)
+        return outer.gradient(penalty, weights)
+
+    expected = penalty_gradient()
+    np.testing.assert_allclose(
+        tf.function(penalty_gradient)(), expected, rtol=1e-5, atol=1e-7
+    )
+
+
 def test_weights_of_sentences_count_for_all_their_tokens():
     weights = np.array([0.5, 0.0])
     token_weights = np.broadcast_to(weights[:, None], LABELS.shape)
@@ -118,3 +135,16 @@ def test_schedule_is_equation_15(dim, arguments):
         expected = dim**-0.5 * min(step**-0.5, step * warmup**-1.5)
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
     assert float(schedule(0)) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"embedding_dim": 64, "peak": 1e-3}, "one of embedding_dim and peak"),
+        ({"embedding_dim": -64}, "to be positive.* embedding_dim=-64"),
+        ({"peak": 0.0}, "to be positive.* peak=0.0"),
+    ],
+)
+def test_a_schedule_without_a_rate_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        WarmupSchedule(**arguments)

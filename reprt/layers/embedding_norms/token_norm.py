@@ -92,14 +92,17 @@ class TokenNorm(EmbeddingNorm):
         tokens = at_least_float32(x)
         if mask is None:
             real = ops.ones_like(tokens[..., :1])
+            first = tokens[:, :1]
         else:
-            check_mask(self, "mask", mask, "batch, tokens")
+            mask = check_mask(self, "mask", mask, "batch, tokens")
             # Where, not times: padding may hold infinities, and 0 times them is NaN.
             tokens = ops.where(mask[..., None], tokens, 0.0)
             real = ops.cast(mask[..., None], tokens.dtype)
-        # Subtracting the first token changes no result and keeps sums small, so that a
-        # large common mean costs no precision.
-        tokens = real * (tokens - tokens[:, :1])
+            place = ops.argmax(ops.cast(mask, "int32"), axis=1)
+            first = ops.take_along_axis(tokens, place[:, None, None], axis=1)
+        # Subtracting the first real token changes no result and keeps sums small, so
+        # that a large common mean costs no precision.
+        tokens = real * (tokens - ops.stop_gradient(first))
         centred, variance = STATISTICS[self.statistics](tokens, real)
         normed = real * centred * ops.rsqrt(variance + self.epsilon)
         return ops.cast(normed, x.dtype)

@@ -7,6 +7,7 @@ from keras import ops
 from reprt.constants import check_choice, check_sizes
 from reprt.layers.dtypes import indices
 from reprt.layers.layout import places_from_mask
+from reprt.layers.masks import check_mask
 from reprt.layers.positions.base import Positional
 
 SINUSOIDS = ("tutorial", "paper")
@@ -98,6 +99,7 @@ class PositionTable(Positional):
             # A tensor comes from a search, which has reserved room, or from two sides
             # in one sequence.
             self.check_length(offset + x.shape[1])
+        mask = check_mask(self, "mask", mask, "batch, tokens")
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
