@@ -41,9 +41,9 @@ def check_choice(choices: Iterable[str], **values: Any):
 
 
 def check_sizes(**sizes: int | None):
-    """Raises a `ValueError` unless all sizes, by name, are 1 or more, or None."""
+    """Raises a `ValueError` unless all sizes, by name, are 1 or more."""
     for name, size in sizes.items():
-        if size is not None and size < 1:
+        if size is None or size < 1:
             raise ValueError(
                 f"Expected `{name}` to be 1 or more. Received: {name}={size!r}."
             )

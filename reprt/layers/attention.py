@@ -109,7 +109,9 @@ class PMHA(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_sizes(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
+        check_sizes(num_heads=num_heads, key_dim=key_dim)
+        if value_dim is not None:
+            check_sizes(value_dim=value_dim)
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.value_dim = value_dim

@@ -52,8 +52,9 @@ class Block(Layer):
             num_heads=num_heads,
             key_dim=key_dim,
             feed_forward_dim=feed_forward_dim,
-            value_dim=value_dim,
         )
+        if value_dim is not None:
+            check_sizes(value_dim=value_dim)
         check_choice(NORM_PLACES, norm_place=norm_place)
         activation_function(activation)
         if isinstance(dropout_places, str):

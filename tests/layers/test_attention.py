@@ -257,6 +257,7 @@ def test_keys_and_values_are_named(kind):
             lambda: PMHA(0, 3),
             "`num_heads` to be 1 or more. Received: num_heads=0",
         ),
+        (lambda: PMHA(None, 3), "Received: num_heads=None"),
         (
             lambda: PMMHA(2, 3)(SOURCES, SOURCES),
             "key and value by name.*Received: 1 ",
