@@ -503,9 +503,12 @@ def contest_facts() -> Facts:
         for row in FULL_SIZE:
             sizes.append(contestant(row, pair).mean("parameters") / size)
     baselines = [contestant("full-size baseline", pair) for pair in SMALL_TEXTS]
-    (baseline,) = groups(ABLATIONS["longer text"])["baseline", 128].table["run"]
-    (early_loss,) = (row[FORCED] for row in baseline.log if row["step"] == 4050)
-    last_loss = baseline.log[-1][FORCED]
+    early_losses, last_losses = [], []
+    for run in groups(ABLATIONS["longer text"])["baseline", 128].table["run"]:
+        losses = {row["step"]: row[FORCED] for row in run.log}
+        early_losses.append(losses[4050])
+        last_losses.append(losses[8100])
+    early_loss, last_loss = np.mean(early_losses), np.mean(last_losses)
     our_loss = contestant(OURS, "pt_to_en").mean(PREFIX)
     ends = []
     for pair in SMALL_TEXTS:
