@@ -395,8 +395,9 @@ def logits_in(output, shape: tuple[int, int], vocab_size: int | None):
     if len(candidates) == 1:
         return candidates[0]
     received = ", ".join(shapes) or type(output).__name__
-    wanted = (*shape, vocab_size or "vocabulary")
+    batch, length = shape
     raise ValueError(
-        f"Expected one output with the shape of logits, {wanted}, for targets of the "
-        f"shape {shape}. Received: {received}. Choose it by `call`."
+        f"Expected one output of the shape ({batch}, {length}, "
+        f"{vocab_size or 'vocabulary'}), the logits of targets ({batch}, {length}). "
+        f"Received: {received}. Choose it by `call`."
     )
