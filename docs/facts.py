@@ -642,23 +642,27 @@ def statistics_facts() -> Facts:
     loss, _ = ahead(gl["concat-tokens"], gl["untied-states"])
     facts["statistics.untied.gl"] = [interval(loss, 3)]
     longer = by_model("statistics", "pt_to_en")
-    loss, bleu = ahead(longer["values-1"], longer["rotary-states"])
+    loss, bleu = ahead(candidate("pt_to_en"), longer["rotary-states"])
     facts["statistics.longer"] = [interval(loss, 3), interval(-bleu, 1)]
-    _, bleu = ahead(longer["untied-states"], longer["values-1"])
+    _, bleu = ahead(longer["untied-states"], candidate("pt_to_en"))
     facts["statistics.longer.untied"] = [interval(bleu, 1)]
-    loss, bleu = ahead(longer["values-1"], longer["baseline"])
+    loss, bleu = ahead(candidate("pt_to_en"), longer["baseline"])
     facts["statistics.longer.full"] = [interval(loss, 3), interval(bleu, 1)]
     return facts
+
+
+def candidate(pair: str) -> Group:
+    """Returns causal RePE, at the rate that the rules give it on the longer text."""
+    name = "values-1" if pair == "pt_to_en" else "concat-tokens"
+    return by_model("statistics", pair)[name]
 
 
 def corrected_p_value(model: str, text: str) -> str:
     """Returns the p-value of a loss beside causal RePE's, corrected over all texts."""
     p_values = {}
     for name in (*PAIRS, "be_to_en", "embedded"):
-        models = by_model("statistics", name)
-        # On the longer text the candidate has another name.
-        candidate = models.get("values-1", models["concat-tokens"])
-        losses = models[model].differences(candidate, LOSS)
+        group = by_model("statistics", name)[model]
+        losses = group.differences(candidate(name), LOSS)
         _, p_values[name] = difference_and_p_value(losses, 3)
     corrected = holm([*p_values.values()])
     return f"{dict(zip(p_values, corrected))[text]:.2f}"

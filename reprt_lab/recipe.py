@@ -197,6 +197,10 @@ class Recipe(RecipeFile):
                     "Expected --pair instead of text.pair, for the recipe has "
                     "trials.pairs."
                 )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _own_files_are_one_pair(self):
         if self.text.own_files and len(self.trials.pairs) > 1:
             raise ValueError(
                 "Expected one pair of languages for files of your own. Received: "

@@ -217,17 +217,8 @@ class PMHA(Layer):
                 f"{type(self).__name__} expects `attention_mask` to be None where keys "
                 "are packed. Received: a mask."
             )
-        lengths = query.shape[1], key.shape[1]
-        if (
-            self._of_one_sequence
-            and None not in lengths
-            and len(set(lengths)) > 1
-        ):
-            raise ValueError(
-                f"{type(self).__name__} expects the query and the key to be of one "
-                "sequence, as it compares their places. Received: lengths "
-                f"{lengths[0]} and {lengths[1]}."
-            )
+        if self._of_one_sequence:
+            self._check_lengths(query.shape[1], key.shape[1])
         query_layout = query_layout or key_layout
         places = self._places(key, key_layout)
         groups = zip(
@@ -256,6 +247,16 @@ class PMHA(Layer):
     def _of_one_sequence(self):
         """Whether queries and keys are the tokens of one sequence."""
         return self.position is not None
+
+    def _check_lengths(self, query_length, key_length):
+        """Raises a `ValueError` for two lengths; one that is not known is None."""
+        are_known = None not in (query_length, key_length)
+        if are_known and query_length != key_length:
+            raise ValueError(
+                f"{type(self).__name__} expects the query and the key to be of one "
+                "sequence, as it compares their places. Received: lengths "
+                f"{query_length} and {key_length}."
+            )
 
     def heads(self, key, value=None, key_mask=None):
         """Returns keys and values as attention takes them, to be kept while decoding.

@@ -76,8 +76,8 @@ def places_from_mask(mask, offset=0):
     Padding has the place of the token before it. Places count from `offset`, a scalar
     or integers that broadcast to the mask, `(batch, tokens)`.
     """
-    # TensorFlow adds up floats on a GPU, and integers on the CPU.
     mask = ops.cast(mask, "bool")
+    # TensorFlow adds up floats on a GPU, and integers on the CPU.
     real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
     return ops.add(offset, ops.maximum(ops.cast(real, "int32") - 1, 0))
 

@@ -478,13 +478,18 @@ class RunSettings(RunTables):
         return self
 
     @pydantic.model_validator(mode="after")
-    def _one_model_is_chosen(self):
-        training = self.training
-        if training.bleu_sentences and self.text.side == "target":
+    def _language_models_translate_nothing(self):
+        sentences = self.training.bleu_sentences
+        if sentences and self.text.side == "target":
             raise ValueError(
                 "Expected 'bleu_sentences' in [training] only where two languages are "
-                f"translated. Received: {training.bleu_sentences}, of a language model."
+                f"translated. Received: {sentences}, of a language model."
             )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _one_model_is_chosen(self):
+        training = self.training
         if training.best and training.average:
             raise ValueError(
                 "Expected 'average' or 'best' in [training], which choose the trained "

@@ -302,11 +302,9 @@ def test_who_is_ahead_on_the_text_that_no_choice_had_seen():
 
 
 def test_rotary_positions_with_tokens_have_a_lower_mean_loss_on_real_texts():
-    candidates = {"pt_to_en": "values-1"}
     for pair in ("az_to_en", "gl_to_en", "be_to_en", "pt_to_en"):
-        models = by_model("statistics", pair)
-        candidate = models[candidates.get(pair, "concat-tokens")]
-        losses, _ = ahead(models["rotary-tokens"], candidate)
+        group = by_model("statistics", pair)["rotary-tokens"]
+        losses, _ = ahead(group, facts.candidate(pair))
         assert losses.mean() > 0
         assert float(facts.corrected_p_value("rotary-tokens", pair)) > 0.05
 
@@ -320,7 +318,7 @@ def test_rotary_positions_with_states_are_ahead_on_one_text_of_three():
 def test_on_the_longer_text_models_with_states_have_a_higher_bleu():
     models = by_model("statistics", "pt_to_en")
     for name in ("rotary-states", "untied-states"):
-        losses, bleus = ahead(models[name], models["values-1"])
+        losses, bleus = ahead(models[name], facts.candidate("pt_to_en"))
         assert difference_and_p_value(losses, 3)[1] > 0.05
         assert bleus.mean() > 0
         assert difference_and_p_value(bleus, 1)[1] < 0.05
