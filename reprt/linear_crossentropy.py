@@ -49,71 +49,94 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
 
     @custom_gradient
     def crossentropy(states, kernel, bias):
-        tokens, vocab_size = ops.shape(states)[0], kernel.shape[1]
-        size = -(-tokens // CHUNKS)
-        padding = size * CHUNKS - tokens
-        # Chunks leave the queue at its front, and their gradients join its end. So no
-        # chunk can start before the one before it is done.
-        queue = ops.pad(states, ((0, padding), (0, 0)))
-        padded_labels = ops.cast(ops.pad(labels, ((0, padding),)), "int32")
-        padded_weights = ops.pad(weights, ((0, padding),))
-        hits = []
-        loss = uniform_loss = kernel_gradient = bias_gradient = 0.0
-        for chunk in range(CHUNKS):
-            h, queue = queue[:size], queue[size:]
-            rows = slice(chunk * size, (chunk + 1) * size)
-            y, weight = padded_labels[rows], padded_weights[rows]
-            logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
-            p, normalizer, largest = softmax_and_normalizer(logits)
-            places = ops.arange(size, dtype="int32") * vocab_size + y
-            score = ops.take(ops.reshape(logits, (-1,)), places)
-            hits.append(score >= largest[:, 0])
-            loss += ops.sum(weight * (normalizer[:, 0] - score))
-            if smoothing:
-                mean_score = ops.mean(logits, axis=-1)
-                uniform_loss += ops.sum(
-                    weight * (normalizer[:, 0] - mean_score)
-                )
-                # The part of q that all ids have.
-                p -= smoothing / vocab_size
-
-            p = ops.cast(p, h.dtype)
-            weight = ops.cast(weight, h.dtype)[:, None]
-            h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
-            queue = ops.concatenate([queue, h_gradient])
-            products = ops.matmul(ops.transpose(weight * h), p)
-            kernel_gradient += ops.cast(products, "float32")
-            sums = ops.matmul(ops.transpose(weight), p)[0]
-            bias_gradient += ops.cast(sums, "float32")
-
-        # p − q is never made: its products are two products' difference. The label's
-        # sums over tokens stay in float32: in half precision a sum of many ones stands
-        # still.
-        label_weights = (1 - smoothing) * weights[:, None]
-        columns = ops.take(ops.transpose(kernel), labels, axis=0)
-        states_gradient = queue[:tokens]
-        states_gradient -= ops.cast(label_weights, columns.dtype) * columns
-        label_states = label_weights * ops.cast(states, "float32")
-        label_sums = ops.segment_sum(label_states, labels, vocab_size)
-        kernel_gradient -= ops.transpose(label_sums)
-        bias_gradient -= ops.segment_sum(
-            label_weights[:, 0], labels, vocab_size
+        loss, uniform_loss, hits, gradients = _over_chunks(
+            states, kernel, bias, labels, weights, smoothing
         )
+        label_gradients = _of_labels(
+            states, kernel, labels, (1 - smoothing) * weights
+        )
+        # p − q is never made: its products are the difference of two products.
+        gradients = list(map(ops.subtract, gradients, label_gradients))
         smoothed = (1 - smoothing) * loss + smoothing * uniform_loss
+        dtypes = states.dtype, kernel.dtype, bias.dtype
 
         def gradient(*upstream):
             # JAX gives the gradients of all results as one tuple.
             if len(upstream) == 1:
                 upstream = upstream[0]
             scale = upstream[0]
-            return (
-                ops.cast(
-                    scale * ops.cast(states_gradient, scale.dtype), states.dtype
-                ),
-                ops.cast(scale * kernel_gradient, kernel.dtype),
-                ops.cast(scale * bias_gradient, bias.dtype),
-            )
+            scaled = []
+            for total, dtype in zip(gradients, dtypes, strict=True):
+                total = scale * ops.cast(total, scale.dtype)
+                scaled.append(ops.cast(total, dtype))
+            return tuple(scaled)
 
-        return (smoothed, loss, ops.concatenate(hits)[:tokens]), gradient
+        return (smoothed, loss, hits), gradient
 
     return crossentropy(states, kernel, bias)
+
+
+def _over_chunks(states, kernel, bias, labels, weights, smoothing):
+    """Sums over the tokens, chunk by chunk.
+
+    Returns:
+        The loss without smoothing, the loss of labels that are uniform over all ids,
+        whether each token's label is the likeliest, and the gradients of states, kernel
+        and bias without the label's part of q: products with w (p − ε / V).
+    """
+    tokens = ops.shape(states)[0]
+    size = -(-tokens // CHUNKS)
+    padding = size * CHUNKS - tokens
+    # Chunks leave the queue at its front, and their gradients join its end. So no chunk
+    # can start before the one before it is done.
+    queue = ops.pad(states, ((0, padding), (0, 0)))
+    labels = ops.cast(ops.pad(labels, ((0, padding),)), "int32")
+    weights = ops.pad(weights, ((0, padding),))
+    hits = []
+    loss = uniform_loss = kernel_gradient = bias_gradient = 0.0
+    for chunk in range(CHUNKS):
+        h, queue = queue[:size], queue[size:]
+        rows = slice(chunk * size, (chunk + 1) * size)
+        weight = weights[rows]
+        logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
+        p, normalizer, largest = softmax_and_normalizer(logits)
+        scores = _at_labels(logits, labels[rows])
+        hits.append(scores >= largest[:, 0])
+        loss += ops.sum(weight * (normalizer[:, 0] - scores))
+        if smoothing:
+            mean_scores = ops.mean(logits, axis=-1)
+            uniform_loss += ops.sum(weight * (normalizer[:, 0] - mean_scores))
+            p -= smoothing / kernel.shape[1]
+
+        p = ops.cast(p, h.dtype)
+        weight = ops.cast(weight, h.dtype)[:, None]
+        h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
+        queue = ops.concatenate([queue, h_gradient])
+        products = ops.matmul(ops.transpose(weight * h), p)
+        kernel_gradient += ops.cast(products, "float32")
+        sums = ops.matmul(ops.transpose(weight), p)[0]
+        bias_gradient += ops.cast(sums, "float32")
+    gradients = queue[:tokens], kernel_gradient, bias_gradient
+    return loss, uniform_loss, ops.concatenate(hits)[:tokens], gradients
+
+
+def _at_labels(logits, labels):
+    """Each token's logit of its label, `(tokens,)`."""
+    tokens, vocab_size = ops.shape(logits)
+    places = ops.arange(tokens, dtype="int32") * vocab_size + labels
+    return ops.take(ops.reshape(logits, (-1,)), places)
+
+
+def _of_labels(states, kernel, labels, weights):
+    """The part of the gradients that is the labels': products with w onehot(y)."""
+    vocab_size = kernel.shape[1]
+    columns = ops.take(ops.transpose(kernel), labels, axis=0)
+    states_gradient = ops.cast(weights[:, None], columns.dtype) * columns
+    # Sums over tokens stay in float32: in half precision a sum of many ones stands
+    # still.
+    label_states = weights[:, None] * ops.cast(states, "float32")
+    kernel_gradient = ops.transpose(
+        ops.segment_sum(label_states, labels, vocab_size)
+    )
+    bias_gradient = ops.segment_sum(weights, labels, vocab_size)
+    return states_gradient, kernel_gradient, bias_gradient

@@ -49,6 +49,9 @@ class ExportedTranslator(tf.Module):
     def _translate(self, sentences):
         ids = self._source.graph_encode(sentences)[:, : self._max_tokens]
         ids = tf.cast(ids.to_tensor(), tf.int32)
+        # Recurrent layers need a token, also where there is no sentence.
+        missing = tf.cast(tf.equal(tf.shape(ids)[1], 0), tf.int32)
+        ids = tf.pad(ids, [[0, 0], [0, missing]])
         search = self._search
         capacity = search.most_tokens(tf.shape(ids)[1])
         beams, prefixes = search.begin(ids, capacity)

@@ -292,38 +292,26 @@ class PMHA(Layer):
         """
         query = self._queries(query, offset + position)
         query = ops.transpose(query, HEADS_FIRST)
-        scores = []
-        if memory is not None:
-            keys, memory_values, mask = memory
-            sentences = ops.shape(keys)[0]
-            products = ops.matmul(_by_sentence(query, sentences), keys)
-            memory_scores = self._scores(products, mask)
-            scores.append(_by_hypothesis(memory_scores))
-        for keys, _, mask in sequences:
-            scores.append(self._scores(ops.matmul(query, keys), mask))
-        scores = ops.concatenate(scores, axis=3)
+        scores = self._step_scores(query, sequences, memory)
         if self.position is not None:
-            bias = self._step_bias(
-                ops.shape(query)[0],
-                sequences,
-                memory,
-                offset,
-                position,
-            )
+            hypotheses = ops.shape(query)[0]
+            places = _places_of(hypotheses, sequences, memory, offset)
+            bias = self._step_bias(offset + position, places)
             scores = scores if bias is None else scores + bias
-        weights = self._weights(scores)
-        heads, start = 0, 0
-        if memory is not None:
-            start = ops.shape(memory_values)[2]
-            memory_weights = _by_sentence(weights[..., :start], sentences)
-            memory_heads = ops.matmul(memory_weights, memory_values)
-            heads = _by_hypothesis(memory_heads)
-        for _, values, _ in sequences:
-            end = start + ops.shape(values)[2]
-            heads = heads + ops.matmul(weights[..., start:end], values)
-            start = end
+        heads = _step_heads(self._weights(scores), sequences, memory)
         heads = ops.transpose(heads, HEADS_FIRST)
         return _project(self.output_dense, heads)
+
+    def _step_scores(self, query, sequences, memory):
+        """Scores of the memory's tokens, then of each sequence's, side by side."""
+        scores = []
+        if memory is not None:
+            keys, _, mask = memory
+            products = ops.matmul(_by_sentence(query, ops.shape(keys)[0]), keys)
+            scores.append(_by_hypothesis(self._scores(products, mask)))
+        for keys, _, mask in sequences:
+            scores.append(self._scores(ops.matmul(query, keys), mask))
+        return ops.concatenate(scores, axis=3)
 
     def _queries(self, query, places):
         """Queries whose products with keys are the scores, but for bias and mask."""
@@ -369,11 +357,10 @@ class PMHA(Layer):
             self._bias(places, places) for places in layout.group_places(key)
         ]
 
-    def _step_bias(self, hypotheses, sequences, memory, offset, position):
+    def _step_bias(self, place, places):
         """What the position adds to the scores of one token of each hypothesis."""
-        places = _places_of(hypotheses, sequences, memory, offset)
         self.position.check_length(places.shape[1])
-        place = ops.broadcast_to(offset + position, (hypotheses, 1))
+        place = ops.broadcast_to(place, (ops.shape(places)[0], 1))
         return self._bias(place, places)
 
     def _bias(self, queries, keys):
@@ -462,6 +449,21 @@ def _places_of(hypotheses, sequences, memory, offset):
     beams = hypotheses // ops.shape(memory_places)[0]
     memory_places = ops.repeat(memory_places, beams, axis=0)
     return ops.concatenate([memory_places, places], axis=1)
+
+
+def _step_heads(weights, sequences, memory):
+    """Values weighed, `(hypotheses, heads, 1, value_dim)`; weights as the scores."""
+    heads, start = 0, 0
+    if memory is not None:
+        _, values, _ = memory
+        sentences, _, start = ops.shape(values)[:3]
+        memory_weights = _by_sentence(weights[..., :start], sentences)
+        heads = _by_hypothesis(ops.matmul(memory_weights, values))
+    for _, values, _ in sequences:
+        end = start + ops.shape(values)[2]
+        heads = heads + ops.matmul(weights[..., start:end], values)
+        start = end
+    return heads
 
 
 def _by_sentence(x, sentences):

@@ -132,6 +132,28 @@ def causal_mask(length):
     return ops.greater_equal(position[:, None], position[None, :])[None]
 
 
+def first_real(x, mask):
+    """Returns the first real token of each sequence, zeros where there is none.
+
+    Args:
+        x: tensor `(batch, tokens, features)`.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+
+    Returns:
+        Tensor `(batch, 1, features)`.
+
+    >>> import keras, reprt
+    >>> x, mask = keras.ops.array([[[7.0], [8.0]]]), keras.ops.array([[False, True]])
+    >>> float(reprt.layers.masks.first_real(x, mask))
+    8.0
+    """
+    count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
+    is_first = ops.logical_and(mask, ops.equal(count, 1))
+    # A sum of one number, where an index would need a token to point to.
+    first = ops.where(is_first[..., None], x, ops.zeros((), x.dtype))
+    return ops.sum(first, axis=1, keepdims=True)
+
+
 def check_mask(layer, name, mask, shape):
     """Returns a mask; a `ValueError` unless it is boolean, with the axes of `shape`.
 

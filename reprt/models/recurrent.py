@@ -7,7 +7,7 @@ from keras import ops
 
 from reprt.layers import TokenAndPositionEmbedding, padding_mask
 from reprt.layers.layout import Padded
-from reprt.layers.masks import for_softmax
+from reprt.layers.masks import first_real, for_softmax
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import Prefixes
 from reprt.models.settings import RecurrentConfig
@@ -211,8 +211,7 @@ class Recurrent(TranslationModel):
             states = layer(states, mask=mask)
         n = self.config.hidden_dim
         # The backward states of the first real token have read the whole sentence.
-        first = ops.argmax(ops.cast(mask, "int32"), axis=1)[:, None, None]
-        backward = ops.take_along_axis(states[:, :, n:], first, axis=1)
+        backward = first_real(states[:, :, n:], mask)
         initial = ops.tanh(self.start_dense(backward[:, 0]))
         initial = ops.reshape(initial, (-1, self.config.num_layers, n))
         return RecurrentMemory(states, self.key_dense(states), initial, mask)

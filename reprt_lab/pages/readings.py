@@ -4,7 +4,6 @@ A reading of a model is what departs from this package's defaults, and the text.
 """
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -34,8 +33,9 @@ OF_REPE_ALONE = ("model.padding_in_statistics", "model.dropout_places")
 
 
 def distance(group) -> float:
-    """Returns how far both losses, taken as a point, are from the reference's."""
-    return math.dist(_losses(group), _losses(group.reference))
+    """Returns the larger of the distances of both losses from the reference's."""
+    gaps = np.subtract(_losses(group), _losses(group.reference))
+    return np.abs(gaps).max()
 
 
 def _losses(group) -> list[float]:
@@ -101,6 +101,8 @@ def readings_of_each(
     for runs in texts:
         for group in group_by_settings(run for run in runs if run.finished):
             model = group.run.settings.preset
+            if model not in models:
+                continue
             reference = group_of_paper(pair, model)
             models[model].append(group._replace(reference=reference))
     return models
@@ -134,7 +136,7 @@ def readings_of_both(
         }
         if shared != choices - alone or (repe_m != m and (m, repe_m) != EQ_15):
             continue
-        largest = max(_largest_distance(baseline), _largest_distance(repe))
+        largest = max(distance(baseline), distance(repe))
         row = {
             "both models": ", ".join(sorted(shared)) or NONE,
             "RePE alone": ", ".join(sorted(alone)) or NONE,
@@ -146,11 +148,6 @@ def readings_of_both(
         }
         rows.append(row)
     return sorted(rows, key=lambda row: float(row["largest distance"]))
-
-
-def _largest_distance(group: Group) -> float:
-    gaps = np.subtract(_losses(group), _losses(group.reference))
-    return abs(gaps).max()
 
 
 def _without_schedule(choices: set[str]) -> set[str]:

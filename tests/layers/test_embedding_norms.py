@@ -105,6 +105,13 @@ def test_long_sequences_with_a_large_mean_stay_exact(statistics):
     np.testing.assert_allclose(outputs[0, 1:], expected, atol=1e-3)
 
 
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+@pytest.mark.parametrize("shape", [(0, 0, 4), (2, 0, 4)])
+def test_a_batch_may_be_empty(statistics, shape):
+    x, mask = np.ones(shape, "float32"), np.ones(shape[:2], bool)
+    assert apply_norm(x, mask, statistics=statistics).shape == shape
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("statistics", ["sequence", "prefix"])
 def test_statistics_are_float32_whatever_the_policy(policy, statistics):

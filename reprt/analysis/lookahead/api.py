@@ -42,8 +42,8 @@ def audit(
 
         depends(t, u) = logits[t] change with target token u, for u > t
 
-    It uses two methods on random sentences without padding. It replaces each token by
-    others. It cuts the target after each position, as search does. It also replaces the
+    It uses three methods on random sentences without padding. It replaces each token
+    by others. It cuts the target after each position, as search does. It replaces the
     other sentences of a batch, which should change nothing.
 
     Rounding does not count: changes up to 1e-5 of the largest |logit|, or up to three

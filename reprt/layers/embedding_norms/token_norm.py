@@ -8,7 +8,7 @@ from keras import ops
 from reprt.constants import check_choice
 from reprt.layers.dtypes import at_least_float32
 from reprt.layers.embedding_norms.base import EmbeddingNorm
-from reprt.layers.masks import check_mask
+from reprt.layers.masks import check_mask, first_real
 
 
 class RunningStatistics(NamedTuple):
@@ -98,8 +98,7 @@ class TokenNorm(EmbeddingNorm):
             # Where, not times: padding may hold infinities, and 0 times them is NaN.
             tokens = ops.where(mask[..., None], tokens, 0.0)
             real = ops.cast(mask[..., None], tokens.dtype)
-            place = ops.argmax(ops.cast(mask, "int32"), axis=1)
-            first = ops.take_along_axis(tokens, place[:, None, None], axis=1)
+            first = first_real(tokens, mask)
         # Subtracting the first real token changes no result and keeps sums small, so
         # that a large common mean costs no precision.
         tokens = real * (tokens - ops.stop_gradient(first))

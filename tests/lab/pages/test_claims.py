@@ -93,7 +93,7 @@ def test_the_papers_claims_are_those_of_its_table():
 
 
 def test_the_page_of_texts_names_them_as_the_runs_do():
-    page = (facts.REPOSITORY / "experiments" / "texts.md").read_text("utf-8")
+    page = (facts.REPOSITORY / "docs" / "texts.md").read_text("utf-8")
     for pair in PAIRS:
         hashes = {
             run.manifest.text_sha256 for run in measured("contest_2", pair)
