@@ -46,9 +46,14 @@ class Progress:
 
 
 @contextlib.contextmanager
-def byte_line(name: str, total: int):
-    """Gives tqdm's status line of `total` bytes, which goes if the work fails."""
+def byte_line(name: str, total: int | None):
+    """Gives tqdm's status line of `total` bytes, which goes if the work fails.
+
+    Without a total it says how many bytes are done, and how fast.
+    """
     meter = "{desc}: {percentage:3.0f}% of {total_fmt}B, {rate_fmt}, ETA {remaining}"
+    if total is None:
+        meter = "{desc}: {n_fmt}B, {rate_fmt}"
     look = {"bar_format": meter, "unit": "B", "unit_scale": True}
     # With a delay tqdm shows nothing while it is made; from then on there is none.
     line = _line(desc=name, total=total, delay=1, **look)

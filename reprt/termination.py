@@ -28,9 +28,9 @@ def listen():
 
 
 def _note(number, frame):
-    first, _request.asked = not _request.asked, True
-    # A process that unwinds already is not disturbed.
-    if first and not _request.put_off:
+    unwinds_already = _request.asked
+    _request.asked = True
+    if not unwinds_already and not _request.put_off:
         raise Terminated
 
 

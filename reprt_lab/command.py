@@ -20,8 +20,6 @@ import click
 FAILED, INTERRUPTED, UNREAD, TERMINATED = 2, 130, 141, 143
 LOOKS_AHEAD = 3
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
-# Keras has these backends besides TensorFlow.
-BACKENDS = "jax", "openvino", "torch"
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -531,11 +529,6 @@ def _advice(error: ImportError) -> str:
     """What to install, unless the message says so itself."""
     if "pip install" in str(error):
         return ""
-    if error.name in BACKENDS:
-        return (
-            f" Keras was asked for the backend {error.name!r}, by KERAS_BACKEND or its "
-            f"keras.json: install {error.name}, or choose another backend."
-        )
     return f" {EXTRAS}"
 
 

@@ -634,16 +634,6 @@ def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
     assert message.startswith("reprt: Expected a .keras file.")
 
 
-@pytest.mark.parametrize("name", ["jax", "torch", "openvino"])
-def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
-    error = ModuleNotFoundError(f"No module named {name!r}", name=name)
-    load = mock.Mock(side_effect=error)
-    monkeypatch.setattr("reprt_lab.audit.audit_by_name", load)
-    assert main(["audit", "run"]) == 2
-    message = error_line(capsys)
-    assert f"asked for the backend {name!r}, by KERAS_BACKEND" in message
-
-
 COMMANDS = (
     "attention audit evaluate export freeze page schema score train translate"
 ).split()

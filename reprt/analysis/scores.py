@@ -166,8 +166,6 @@ def scores(
     >>> [f"{each.metric} of {each.form}" for each in results[:2]]
     ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
-    from sacrebleu import metrics as sacrebleu_metrics
-
     words = tokenizer.words(references) if words is None else words
     for texts in (references, words):
         check_aligned(
@@ -178,26 +176,41 @@ def scores(
     corpus_tokenizer = "none" if spaces else sacrebleu_tokenizer
     words = without_unknown(words)
     plain = [tokenizer.detokenize(text) for text in translations]
+    of_tokens = _scores_of(
+        CORPUS_TOKENS, translations, words, metrics, corpus_tokenizer, False
+    )
+    ignores_case = not tokenizer.keeps_case
+    of_texts = _scores_of(
+        DETOKENISED,
+        plain,
+        references,
+        metrics,
+        sacrebleu_tokenizer,
+        ignores_case,
+    )
+    return of_tokens + of_texts
+
+
+def _scores_of(
+    form: str,
+    translations: Sequence[str],
+    references: Sequence[str],
+    metrics: Sequence[Metric],
+    tokenizer: str,
+    ignores_case: bool,
+) -> list[Score]:
+    """Returns each metric of sentences in one form."""
+    from sacrebleu import metrics as sacrebleu_metrics
+
     results = []
-    for form, hypotheses, reference_texts, word_tokenizer, lowercase in (
-        (CORPUS_TOKENS, translations, words, corpus_tokenizer, False),
-        (
-            DETOKENISED,
-            plain,
-            references,
-            sacrebleu_tokenizer,
-            not tokenizer.keeps_case,
-        ),
-    ):
-        for metric in metrics:
-            scorer = metric.make(sacrebleu_metrics, word_tokenizer, lowercase)
-            score = Score(
-                metric=metric.name,
-                form=form,
-                value=scorer.corpus_score(
-                    list(hypotheses), [list(reference_texts)]
-                ).score,
-                signature=str(scorer.get_signature()),
-            )
-            results.append(score)
+    for metric in metrics:
+        scorer = metric.make(sacrebleu_metrics, tokenizer, ignores_case)
+        result = scorer.corpus_score(list(translations), [list(references)])
+        score = Score(
+            metric=metric.name,
+            form=form,
+            value=result.score,
+            signature=str(scorer.get_signature()),
+        )
+        results.append(score)
     return results

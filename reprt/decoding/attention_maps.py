@@ -145,14 +145,13 @@ def draw(
     grid = figure.subplots(rows, columns, squeeze=False)
     # A dollar is a dollar, and begins no formula.
     style = {"fontsize": min(8, 45 * cell), "parse_math": False}
-    for head, axes in enumerate(grid.flat):
-        axes.set_yticks([])
-        if head >= len(heads):
-            axes.set_axis_off()
-            continue
-        image = axes.imshow(heads[head], cmap="magma_r", vmin=0, vmax=1)
-        axes.set_title(f"head {head + 1}", fontsize=8)
+    for head, (axes, weights) in enumerate(zip(grid.flat, heads), 1):
+        image = axes.imshow(weights, cmap="magma_r", vmin=0, vmax=1)
+        axes.set_title(f"head {head}", fontsize=8)
         axes.set_xticks(range(len(keys)), keys, rotation=90, **style)
+        axes.set_yticks([])
+    for axes in grid.flat[len(heads) :]:
+        axes.set_axis_off()
     for axes in grid[:, 0]:
         axes.set_yticks(range(len(queries)), queries, **style)
     figure.colorbar(image, ax=grid, label="weight")
@@ -191,15 +190,15 @@ def draw_positions(
     length = min(length, model.longest_source)
     if hasattr(positional, "encoding"):
         table = ops.convert_to_numpy(positional.encoding)[:length]
-        products = table @ table.T
+        bias = None
     else:
         places = indices(length)[None]
         ones = ops.ones((1, length, 1, model.config.key_dim))
         table = ops.convert_to_numpy(positional.turn(ones, places))[0, :, 0]
-        products = table @ table.T
         bias = positional.bias(places, places)
-        if bias is not None:
-            products = products + ops.convert_to_numpy(bias)[0].mean(0)
+    products = table @ table.T
+    if bias is not None:
+        products = products + ops.convert_to_numpy(bias)[0].mean(0)
     figure = Figure((10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     method = type(positional).__name__

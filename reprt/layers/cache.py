@@ -40,10 +40,14 @@ class BlockCache(NamedTuple):
         recent = zeros(capacity, key), zeros(capacity, value)
         return cls(past, recent)
 
+    @property
+    def _recent_places(self):
+        """Where in the sequence the recent tokens stand."""
+        return _tokens(self.past) + indices(_tokens(self.recent))
+
     def write(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
-        places = _tokens(self.past) + indices(_tokens(self.recent))
-        is_place = (places == position)[:, None]
+        is_place = (self._recent_places == position)[:, None]
         room_for_keys, room_for_values = self.recent
         keys = ops.where(is_place, keys, room_for_keys)
         values = ops.where(is_place, values, room_for_values)
@@ -52,10 +56,10 @@ class BlockCache(NamedTuple):
     def sequences_until(self, position):
         """Returns the sequences of `PMHA.attend_to` for tokens up to a position."""
         keys, values = self.recent
-        places = _tokens(self.past) + indices(_tokens(self.recent))
-        mask = (places <= position)[None, None]
-        recent = ops.transpose(keys, SWAPPED), values, mask
-        return (*self.past, None), recent
+        mask = (self._recent_places <= position)[None, None]
+        past = (*self.past, None)
+        recent = (ops.transpose(keys, SWAPPED), values, mask)
+        return past, recent
 
     def extend(self, tokens):
         """Returns the same with room for more tokens, once there is none."""

@@ -93,19 +93,19 @@ class DecoderBlock(Block):
         value_shape=None,
         memory_value_shape=None,
     ):
-        crossing = memory_shape is not None
+        crosses = memory_shape is not None
         self.self_attention = self._attention(
             PMMHA, "self_attention", self.position
         )
         self.cross_attention = (
-            self._attention(PMHCA, "cross_attention") if crossing else None
+            self._attention(PMHCA, "cross_attention") if crosses else None
         )
         self.feed_forward = self._feed_forward()
         self.self_norm = self._layer_norm("self_norm")
-        self.cross_norm = self._layer_norm("cross_norm") if crossing else None
+        self.cross_norm = self._layer_norm("cross_norm") if crosses else None
         self.feed_forward_norm = self._layer_norm("feed_forward_norm")
         self.self_attention.build(states_shape, states_shape, value_shape)
-        if crossing:
+        if crosses:
             self.cross_attention.build(
                 states_shape, memory_shape, memory_value_shape
             )
@@ -128,10 +128,12 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        if (memory is None) == (self.cross_attention is not None):
+        crosses = self.cross_attention is not None
+        has_memory = memory is not None
+        if has_memory != crosses:
             raise ValueError(
                 "Expected a `memory` where the block was built with one, and none "
-                f"elsewhere. Received: {'none' if memory is None else 'one'}."
+                f"elsewhere. Received: {'one' if has_memory else 'none'}."
             )
         states, weights = self._attend(
             self.self_attention,
@@ -142,7 +144,7 @@ class DecoderBlock(Block):
             key_mask=padding_mask,
         )
         weights = (weights,)
-        if self.cross_attention is not None:
+        if crosses:
             states, cross_weights = self._attend(
                 self.cross_attention,
                 self.cross_norm,
@@ -192,22 +194,24 @@ class DecoderBlock(Block):
             offset: how many tokens that beginning has, a scalar or integers
                 `(hypotheses, 1)`.
         """
+        crosses = self.cross_attention is not None
+        mask = memory_padding_mask
+        if mask is not None:
+            mask = mask[:, None]
         if memory is not None:
-            mask = memory_padding_mask
-            memory = *memory, None if mask is None else mask[:, None]
-        crossing = self.cross_attention is not None
+            memory = (*memory, mask)
         x = self._before(self.self_norm, states)
         token = self.self_attention.token(x, value, offset + position)
         cache = cache.write(*token, position)
         output = self.self_attention.attend_to(
             x,
             cache.sequences_until(position),
-            None if crossing else memory,
+            None if crosses else memory,
             offset,
             position,
         )
         states = self._after(self.self_norm, output, states)
-        if crossing:
+        if crosses:
             x = self._before(self.cross_norm, states)
             output = self.cross_attention.attend_to(x, (), memory)
             states = self._after(self.cross_norm, output, states)

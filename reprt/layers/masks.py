@@ -144,8 +144,9 @@ def first_real(x, mask):
 
     >>> import keras, reprt
     >>> x, mask = keras.ops.array([[[7.0], [8.0]]]), keras.ops.array([[False, True]])
-    >>> float(reprt.layers.masks.first_real(x, mask))
-    8.0
+    >>> first = reprt.layers.masks.first_real(x, mask)
+    >>> keras.ops.convert_to_numpy(first).tolist()
+    [[[8.0]]]
     """
     count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
     is_first = ops.logical_and(mask, ops.equal(count, 1))

@@ -362,28 +362,35 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _unpack(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
-        layout = self.packed_layout
-        allowed = (2,) if layout is None else (2, 4)
-        if not isinstance(inputs, list | tuple) or len(inputs) not in allowed:
-            expected = ""
-            if layout is not None:
-                expected = ", or the four that reprt.data.pack makes of it"
-            received = type(inputs).__name__
-            if isinstance(inputs, list | tuple):
-                received = f"{len(inputs)} inputs"
-            raise ValueError(
-                "Expected the inputs to be the pair (source_ids, target_ids)"
-                f"{expected}; `fit` takes them with labels, ((source_ids, target_ids), "
-                f"labels). Received: {received}."
-            )
-        if len(inputs) == 4:
-            one_sequence = isinstance(inputs[3], Sides)
-            if one_sequence != (layout == "sequence"):
-                raise ValueError(
-                    f"{self.name!r} expects `reprt.data.pack` to have packed its "
-                    f"inputs by layout={layout!r}. Received: the other layout."
-                )
+        count = len(inputs) if isinstance(inputs, list | tuple) else None
+        if count == 4 and self.packed_layout is not None:
+            self._check_layout(inputs[3])
+        elif count != 2:
+            raise self._wrong_inputs(inputs)
         return inputs
+
+    def _check_layout(self, target_packing):
+        """Raises a `ValueError` for inputs that were packed by the other layout."""
+        one_sequence = isinstance(target_packing, Sides)
+        if one_sequence != (self.packed_layout == "sequence"):
+            raise ValueError(
+                f"{self.name!r} expects `reprt.data.pack` to have packed its inputs by "
+                f"layout={self.packed_layout!r}. Received: the other layout."
+            )
+
+    def _wrong_inputs(self, inputs):
+        """Returns the error for inputs that are neither a pair nor packed."""
+        packed = ""
+        if self.packed_layout is not None:
+            packed = ", or the four that reprt.data.pack makes of it"
+        received = type(inputs).__name__
+        if isinstance(inputs, list | tuple):
+            received = f"{len(inputs)} inputs"
+        return ValueError(
+            "Expected the inputs to be the pair (source_ids, target_ids)"
+            f"{packed}; `fit` takes them with labels, ((source_ids, target_ids), "
+            f"labels). Received: {received}."
+        )
 
 
 def _without_lists(inputs):

@@ -289,11 +289,11 @@ class Recurrent(TranslationModel):
             strict=True,
         )
         contexts, weights = [], []
-        for queries, keys, values, mask in groups:
+        for queries, group_keys, group_values, mask in groups:
             context, group_weights = self._attend(
                 queries[:, 0],
-                keys[:, 0],
-                values[:, 0],
+                group_keys[:, 0],
+                group_values[:, 0],
                 mask,
             )
             contexts.append(ops.expand_dims(context, 1))

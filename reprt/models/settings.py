@@ -31,14 +31,6 @@ DropoutPlaces = Annotated[
 ]
 
 
-# The sides whose TokenNorm a setting is about.
-SIDES_OF_STATISTICS = {
-    "encoder_statistics": ["encoder"],
-    "decoder_statistics": ["decoder"],
-    "padding_in_statistics": ["encoder", "decoder"],
-}
-
-
 class TransformerSettings(Settings):
     """What the Transformers of all families have: blocks, and embeddings before them.
 
@@ -116,33 +108,43 @@ class TransformerSettings(Settings):
         """The longest sequence that positions have to cover, in tokens."""
         return self.max_length
 
+    def norm_setting(self, side: str) -> str:
+        """Returns the setting that names a side's norm, `"encoder"` or `"decoder"`."""
+        return "embedding_norm"
+
     def norm_of(self, side: str) -> str:
-        """Returns the name of the norm of a side, `"encoder"` or `"decoder"`."""
-        return self.embedding_norm
+        """Returns the name of the norm of a side."""
+        return getattr(self, self.norm_setting(side))
+
+    def check_statistics(self, name: str, *sides: str):
+        """Refuses a setting of TokenNorm's statistics if no side has that norm."""
+        default = type(self).model_fields[name].default
+        norms = [self.norm_of(side) for side in sides]
+        if getattr(self, name) == default or "token_norm" in norms:
+            return
+        setting = self.norm_setting(sides[-1])
+        raise ValueError(
+            f"{setting}={norms[-1]!r} has no {name}: leave it at {default!r}, or set "
+            f"{setting}='token_norm'."
+        )
 
     @pydantic.model_validator(mode="after")
-    def _agree(self):
+    def _dropout_acts_somewhere(self):
         idle = {"values"} if self.value == "states" else set()
         if self.dropout and not {*self.dropout_places} - idle:
             raise ValueError(
                 f"A dropout of {self.dropout} acts nowhere with dropout_places="
                 f"{self.dropout_places}: name other places, or set dropout=0."
             )
-        for name, sides in SIDES_OF_STATISTICS.items():
-            field = type(self).model_fields.get(name)
-            if field is None or getattr(self, name) == field.default:
-                continue
-            norms = [self.norm_of(side) for side in sides]
-            if "token_norm" not in norms:
-                norm = norms[-1]
-                whose = "embedding_norm"
-                decides = getattr(self, "decoder_norm", None) is not None
-                if sides[-1] == "decoder" and decides:
-                    whose = "decoder_norm"
-                raise ValueError(
-                    f"{whose}={norm!r} has no {name}: leave it at {field.default!r}, "
-                    f"or set {whose}='token_norm'."
-                )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _decoder_statistics_have_a_norm(self):
+        self.check_statistics("decoder_statistics", "decoder")
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _positions_have_their_widths(self):
         with_width = _positions("has_width")
         if self.position_dim is not None and self.position not in with_width:
             raise ValueError(
@@ -183,13 +185,19 @@ class TransformerConfig(TransformerSettings):
     shared_embedding: bool = False
     """Whether one table embeds both sides, which then have one vocabulary."""
 
-    def norm_of(self, side: str) -> str:
+    def norm_setting(self, side: str) -> str:
         if side == "decoder" and self.decoder_norm is not None:
-            return self.decoder_norm
-        return self.embedding_norm
+            return "decoder_norm"
+        return "embedding_norm"
 
     @pydantic.model_validator(mode="after")
-    def _make_sense(self):
+    def _statistics_have_a_norm(self):
+        self.check_statistics("encoder_statistics", "encoder")
+        self.check_statistics("padding_in_statistics", "encoder", "decoder")
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _tied_output_fits(self):
         if self.output_tying == "tied" and self.position in _positions(
             "widens"
         ):
@@ -232,7 +240,7 @@ class DecoderOnlyConfig(TransformerSettings):
         return sides * self.max_length
 
     @pydantic.model_validator(mode="after")
-    def _make_sense(self):
+    def _restarted_positions_fit(self):
         on_entry = self.position in ("none", *_positions("on_entry"))
         if self.target_positions == "restart" and not on_entry:
             raise ValueError(

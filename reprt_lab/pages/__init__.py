@@ -7,7 +7,6 @@ places, and writes the page's pictures.
 import importlib
 import itertools
 from pathlib import Path
-from typing import get_args
 
 from reprt.files import write_text
 from reprt_lab.pages.runs import (
@@ -22,9 +21,7 @@ from reprt_lab.pages.runs import (
     ways,
 )
 from reprt_lab.pages.tables import fill, plain
-from reprt_lab.recipe import ON_SEVERAL_TEXTS, Page
-
-PAGES = get_args(Page)
+from reprt_lab.recipe import ON_SEVERAL_TEXTS
 
 
 def write_page(folder: Path, name: str | None = None) -> Path:
@@ -35,8 +32,9 @@ def write_page(folder: Path, name: str | None = None) -> Path:
 
     Args:
         folder: what holds the runs; the page goes there.
-        name: one of `PAGES`; by default what the folder's `page.toml` says, else the
-            report, for trials their comparison, and for several texts the families.
+        name: a `reprt_lab.recipe.Page`; by default what the folder's `page.toml` says,
+            else the report, for trials their comparison, and for several texts the
+            families.
     """
     texts = read_texts(folder)
     settings = page_settings(folder, texts, name)

@@ -31,20 +31,27 @@ def pair_of(paths: Sequence[str], columns: Sequence[str] = ()) -> str:
     >>> pair_of(["train_pt-BR.txt", "train_en.txt"])
     'pt-BR_to_en'
     """
-    table = is_table(paths[0])
-    if table:
+    if is_table(paths[0]):
         names = list(columns) or column_names(Path(paths[0]))
         tags = [name if _is_tag(name) else "" for name in names]
-        expected = "columns named by two languages, de and en"
-        received = f"{paths[0]} with {', '.join(names)}"
-    else:
-        tags = [_language(path) for path in paths]
-        expected = "names that end with languages, corpus.de and corpus.en"
-        received = " and ".join(paths)
-    if len(paths) == 1 and not table:
+        return _pair_of_tags(
+            tags,
+            expected="columns named by two languages, de and en",
+            received=f"{paths[0]} with {', '.join(names)}",
+        )
+    tags = [_language(path) for path in paths]
+    if len(paths) == 1:
         # BCP 47 has this tag for a language that is not known.
         language = tags[0] or "und"
         return f"{language}_to_{language}"
+    return _pair_of_tags(
+        tags,
+        expected="names that end with languages, corpus.de and corpus.en",
+        received=" and ".join(paths),
+    )
+
+
+def _pair_of_tags(tags: Sequence[str], expected: str, received: str) -> str:
     if len(tags) != 2 or not all(tags) or tags[0] == tags[1]:
         raise ValueError(
             f"Expected {expected}, or --pair de_to_en. Received: {received}."

@@ -20,6 +20,8 @@ from reprt.progress import byte_line
 
 # The share of the pairs that a split without a file gets.
 HELD_OUT = 0.05
+# Endings of files whose bytes are not those of the sentences.
+COMPRESSED = (".gz", ".parquet")
 
 
 def load(
@@ -102,7 +104,9 @@ def _show_progress(
     pairs: Iterable[tuple[str, str]],
 ) -> Iterator[tuple[str, str]]:
     """Passes pairs on, and shows when all of the files will have been read."""
-    size = sum(Path(path).stat().st_size for path in paths)
+    size = None
+    if not any(Path(path).suffix.lower() in COMPRESSED for path in paths):
+        size = sum(Path(path).stat().st_size for path in paths)
     with byte_line(f"reading {Path(paths[0]).name}", size) as line:
         for pair in pairs:
             yield pair

@@ -99,9 +99,10 @@ def _quoting(path: Path, columns) -> Quoting:
     if has_quotes and "none" in readings and _contains(path, '"'):
         # Quotes around cells are usual here. But a cell of several lines, each of
         # which would be a row, has begun with a quote that is part of its sentence.
-        by_line = readings.pop("none")
-        if any(count < by_line[0] for count, _ in readings.values()):
-            readings["none"] = by_line
+        lines, _ = readings["none"]
+        joins_lines = any(count < lines for count, _ in readings.values())
+        if not joins_lines:
+            del readings["none"]
     if not readings:
         raise errors[0]
     first_way, *other_ways = readings

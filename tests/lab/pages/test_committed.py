@@ -1,16 +1,18 @@
 import pathlib
 import re
 import shutil
+from typing import get_args
 
 import pytest
 
 from reprt.data.corpora import embedded
-from reprt_lab.pages import PAGES, write_page
+from reprt_lab.pages import write_page
+from reprt_lab.recipe import Page
 from reprt_lab.records import read_records
 
 RESULTS = pathlib.Path(__file__).parents[3] / "experiments" / "results"
 COMMITTED_PAGES = sorted(
-    path for name in PAGES for path in RESULTS.glob(f"**/{name}.md")
+    path for name in get_args(Page) for path in RESULTS.glob(f"**/{name}.md")
 )
 FROZEN_RUNS = sorted(RESULTS.glob("**/runs.jsonl"))
 
