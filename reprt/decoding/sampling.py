@@ -97,12 +97,7 @@ def sample(
                 "Expected finite logits. Received NaN: are the weights finite?"
             )
         scores[:, forbidden_ids] = -np.inf
-        if top_k is not None and top_k < scores.shape[1]:
-            least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]
-            scores[scores < least] = -np.inf
-        # The largest of scores with Gumbel noise is a draw from their softmax.
-        noise = random.gumbel(size=scores.shape)
-        sampled_ids = np.argmax(scores + noise, axis=1)
+        sampled_ids = _draw(scores, top_k, random)
         # A prompt is not drawn.
         is_after_prompt = position + 1 >= lengths
         ids[is_after_prompt, position + 1] = sampled_ids[is_after_prompt]
@@ -113,3 +108,13 @@ def sample(
     ends = np.maximum(lengths, max_tokens)
     sentences = [row[:end] for row, end in zip(ids, ends)]
     return [tokenizer.detokenize(text) for text in tokenizer.decode(sentences)]
+
+
+def _draw(scores, top_k, random) -> np.ndarray:
+    """Draws an id of each row from the softmax of its `top_k` largest scores."""
+    if top_k is not None and top_k < scores.shape[1]:
+        least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]
+        scores = np.where(scores < least, -np.inf, scores)
+    # The largest of scores with Gumbel noise is a draw from their softmax.
+    noise = random.gumbel(size=scores.shape)
+    return np.argmax(scores + noise, axis=1)

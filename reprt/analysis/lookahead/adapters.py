@@ -170,23 +170,13 @@ def _keras(keras, model, call) -> Subject:
             finally:
                 rewind(0)
 
-    pair = None if not inputs else len(inputs) > 1
     ids = list(inputs)
+    pair = len(ids) > 1 if ids else None
     if isinstance(structure, Mapping):
         ids = [structure[name] for name in structure if "token_ids" in name]
         pair = len(ids) != 1
     if call is not None:
         pair = _takes_pair(call, 1)
-    lengths = [tensor.shape[1] for tensor in ids] if len(ids) <= 2 else []
-    # PyTorch does not name its devices.
-    has_names = keras.backend.backend() in ("tensorflow", "jax")
-    devices = keras.distribution.list_devices() if has_names else ["unknown"]
-    precisions = {layer.compute_dtype for layer in layers}
-    if not all(device.startswith("cpu") for device in devices):
-        # Of a GPU's products of float32, by default.
-        precisions.add("tensorfloat32")
-    # A language model has a target only.
-    source_length, target_length = [None, None, *lengths][-2:]
     return Subject(
         name=model.name,
         call=run,
@@ -194,13 +184,36 @@ def _keras(keras, model, call) -> Subject:
         mode=mode,
         source_vocab_size=getattr(model, "source_vocab_size", None),
         target_vocab_size=getattr(model, "target_vocab_size", None),
-        lengths=(source_length, target_length),
+        lengths=_lengths(ids),
         longest=(
             getattr(model, "longest_source", math.inf),
             getattr(model, "longest_target", math.inf),
         ),
-        precisions=frozenset(precisions),
+        precisions=_keras_precisions(keras, layers),
     )
+
+
+def _lengths(ids):
+    """For how many sources and targets inputs are made; None where any number fits."""
+    match ids:
+        case [target]:
+            return None, target.shape[1]
+        case [source, target]:
+            return source.shape[1], target.shape[1]
+        case _:
+            return None, None
+
+
+def _keras_precisions(keras, layers) -> frozenset[str]:
+    """The types that layers compute in, and what a GPU makes of float32."""
+    precisions = {layer.compute_dtype for layer in layers}
+    # PyTorch does not name its devices.
+    has_names = keras.backend.backend() in ("tensorflow", "jax")
+    devices = keras.distribution.list_devices() if has_names else ["unknown"]
+    if not all(device.startswith("cpu") for device in devices):
+        # Of a GPU's products of float32, by default.
+        precisions.add("tensorfloat32")
+    return frozenset(precisions)
 
 
 def _with_sublayers(keras, model) -> list:

@@ -151,24 +151,26 @@ def audit(
     target_ids = _real_ids(target_vocab_size, 1 + targets)
     precisions = {precision} if precision else _precisions(subject, sample)
 
-    def in_mode(training):
-        generator = np.random.default_rng(seed)
+    def in_mode(is_training):
+        """Returns what the model does while training, or else when it is used."""
         lengths = sources, targets
+        generator = np.random.default_rng(seed)
         sentences = Sentences(source_ids, target_ids, lengths, generator)
-        with subject.mode(training) as rewind:
+        with subject.mode(is_training) as rewind:
 
-            def logits(source, target, seed):
-                rewind(seed)
+            def logits(source, target, draw):
+                rewind(draw)
                 ids = (target,) if source is None else (source, target)
-                return to_array(_output(subject, ids, training, known_size))
+                output = _output(subject, ids, is_training, known_size)
+                return to_array(output)
 
-            return examine(logits, sentences, precisions, prompt)
+            return vars(examine(logits, sentences, precisions, prompt))
 
     labels = None if batch is None else check_labels(*batch)
     options = {"name": subject.name, "prompt": prompt, "labels": labels}
     if training:
-        options["training"] = Audit(**vars(in_mode(True)), **options)
-    return Audit(**vars(in_mode(False)), **options)
+        options["training"] = Audit(**in_mode(True), **options)
+    return Audit(**in_mode(False), **options)
 
 
 def assert_causal(model, **options):
