@@ -91,7 +91,8 @@ def cosine(steps, warmup_steps=2000, peak=6e-4, floor=6e-5):
     if steps is None or not 0 < warmup_steps < steps < math.inf:
         raise ValueError(
             "Expected more steps than a cosine schedule's warm-up, of one or more. "
-            f"Received: steps={steps}, warmup_steps={warmup_steps}."
+            f"Received: steps={steps}, warmup_steps={warmup_steps}. Set fewer "
+            "`warmup_steps`, or train for more steps."
         )
     if floor > peak:
         raise ValueError(

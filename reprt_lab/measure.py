@@ -79,6 +79,7 @@ def evaluate_run(
         "split": split,
         "search": search_settings,
         "sentences": len(ids),
+        "cut": ids.cut,
         "teacher_forced": _entry(forced_loss),
         "prefix": _entry(evaluation.prefix),
         "scores": [score.as_table() for score in evaluation.scores],
@@ -91,6 +92,13 @@ def evaluate_run(
     title = (
         f"{run.name} on {text_name}: {len(ids):,} sentences, {tokens:,} tokens."
     )
+    if ids.cut:
+        count = round(ids.cut * len(ids))
+        title += (
+            f" {count:,} of the pairs have a side of more than "
+            f"{translator.max_tokens} tokens, which were cut: losses are of what is "
+            "left, and scores compare with the whole references."
+        )
     table = f"{title}\n\n{_table(evaluation, forced_loss, search_settings)}"
     try:
         folder.write_evaluation(split, result, table)

@@ -8,6 +8,7 @@ from tabulate import tabulate
 from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batching import BatchPlan
 from reprt.models.registry import make
+from reprt.optimizers import make_optimizer
 from reprt.progress import Progress
 from reprt.training.checkpoint import newest_step
 from reprt_lab.pages.cost import counts
@@ -33,6 +34,8 @@ def make_plan(work: Sequence[CorpusRuns]) -> str:
                 text.train.lengths, **run.batching_of_update
             ).steps
             steps = training.steps or training.epochs * batches
+            # A schedule that does not fit is an error here, before the training.
+            make_optimizer(run.optimizer, run.identity.schedule, steps)
             epochs = steps / batches
             steps_done = newest_step(folder.checkpoints)
             steps_left = max(0, steps - steps_done)

@@ -414,6 +414,9 @@ def test_an_evaluation_says_what_the_training_said(
     long_file.write_text("o homem " * 99)
     assert main(["score", str(run), str(long_file), str(long_file)]) == 0
     assert "line 1: the first 128 tokens were scored" in capsys.readouterr().err
+    assert main(["evaluate", str(run), *2 * [str(long_file)]]) == 0
+    page = capsys.readouterr().out
+    assert "1 of the pairs have a side of more than 128 tokens" in page
     for command in ("evaluate", "score"):
         assert main([command, str(run), sides[0], str(long_file)]) == 2
         message = f"Received: 5 and 1 in {sides[0]} and {long_file}."

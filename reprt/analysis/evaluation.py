@@ -20,6 +20,7 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy
+from reprt.models.base import check_model
 from reprt.progress import ProgressCallback, ignore_progress
 
 BATCH_SIZE = 64
@@ -72,6 +73,7 @@ def teacher_forced_loss(
     >>> abs(forced.per_token - prefix.per_token) < 1e-4  # it cannot look ahead
     True
     """
+    check_model(model)
     crossentropy = MaskedCrossentropy()
 
     @functools.partial(compiled, model=model, signature=[IDS] * 3)
@@ -191,6 +193,7 @@ def _prefix_steps(model, room: int):
 
 def _sentence_losses(model, split, batch_size, progress):
     """Returns the losses of each sentence's tokens, summed, and how many they are."""
+    check_model(model)
     max_length, costly = model.longest_target, shapes_are_costly()
     # The last token of a target is a label only.
     longest = max((len(row) for row in split.target), default=1) - 1

@@ -22,6 +22,7 @@ from reprt.fixed import Fixed
 from reprt.layers.dtypes import indices
 from reprt.layers.masks import as_ids, check_vocabulary
 from reprt.losses import softmax_and_normalizer
+from reprt.models.base import check_model
 
 # A translation may have this many tokens more, as in the original Transformer.
 EXTRA_TOKENS = 50
@@ -137,6 +138,7 @@ class BeamSearch(Fixed):
         max_tokens=None,
         jit_compile=False,
     ):
+        check_model(model)
         last_id = model.target_vocab_size - 1
         _check_between(PAD_ID + 1, last_id, start_id=start_id, end_id=end_id)
         _check_between(1, 1000, beam_size=beam_size)

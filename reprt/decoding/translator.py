@@ -19,6 +19,7 @@ from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.run_folder import read_config, read_vocabularies
 from reprt.fixed import Fixed
+from reprt.models.base import check_model
 from reprt.models.registry import load_model
 from reprt.progress import ProgressCallback, ignore_progress
 
@@ -105,6 +106,7 @@ class Translator(Fixed):
         max_tokens: int = 128,
         search: Mapping[str, Any] | None = None,
     ):
+        check_model(model)
         for side, tokenizer, pieces in (
             ("source", source_tokenizer, model.source_vocab_size),
             ("target", target_tokenizer, model.target_vocab_size),

@@ -393,6 +393,15 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
 
+def check_model(model):
+    """Raises a `ValueError` unless it is a `TranslationModel`."""
+    if not isinstance(model, TranslationModel):
+        raise ValueError(
+            "Expected a reprt.models.TranslationModel, such as reprt.models.build "
+            f"returns. Received: {type(model).__name__}."
+        )
+
+
 def _without_lists(inputs):
     """Inputs with arrays for lists, whose numbers Keras would take for arguments."""
     if not isinstance(inputs, list | tuple):

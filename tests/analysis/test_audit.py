@@ -261,6 +261,24 @@ def model_of_a_dictionary():
     return keras.Model({"a": source, "b": target}, logits, name="d")
 
 
+def model_of_one_input():
+    class OneInput(keras.Model):
+        def call(self, inputs):
+            source, target = inputs[:1]
+            return ops.one_hot(target, VOCAB)
+
+    return OneInput()
+
+
+def model_of_segments():
+    ids = keras.Input((12,), name="ids", dtype="int32")
+    segments = keras.Input((12,), name="segments", dtype="int32")
+    states = layers.Embedding(VOCAB, 8)(ids)
+    states = layers.Attention()([states, states])
+    states = states + layers.Embedding(VOCAB, 8)(segments)
+    return keras.Model([ids, segments], layers.Dense(VOCAB)(states))
+
+
 def model_of_swapped_inputs():
     model = attention(False)
     return keras.Model(model.inputs[::-1], model.output)
@@ -288,6 +306,18 @@ def model_of_nans():
             "Expected a Keras model.*'runs/repe', of type str",
         ),
         (model_of_a_dictionary, {}, "Received 'd', which for shapes"),
+        # What Keras says in its second line.
+        (
+            model_of_one_input,
+            {},
+            r"call\(\). not enough values to unpack.*`call`",
+        ),
+        # Nothing tells its second input from a target.
+        (
+            model_of_segments,
+            {"vocab_size": VOCAB, "source_vocab_size": None, "length": None},
+            "`call` for a language model.*inputs ids and segments",
+        ),
         (
             model_of_swapped_inputs,
             {},

@@ -242,6 +242,11 @@ def test_bad_settings_are_named(options, message):
         BeamSearch(model_of("baseline"), **options)
 
 
+def test_a_model_of_another_kind_is_named():
+    with pytest.raises(ValueError, match="TranslationModel.*Sequential"):
+        BeamSearch(keras.Sequential([keras.layers.Dense(2)]), START, END)
+
+
 def test_a_sentence_may_begin_with_the_end():
     model = build(VARIANTS["baseline"], end=5.0)
     translations = BeamSearch(model, END, END, beam_size=2)(SOURCES[:3])

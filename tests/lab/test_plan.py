@@ -230,3 +230,19 @@ def test_plans_go_by_a_runs_steps(folder, tmp_path, monkeypatch, overrides):
     plan = make_plan(work)
     assert read_plan(plan) == {"pt_to_en repe": expected}
     assert f"Together {expected[1]} steps: about" in plan
+
+
+def test_a_schedule_that_does_not_fit_is_named_by_the_plan(
+    folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REPRT_CACHE", str(folder / "cache"))
+    overrides = [
+        f"text.source='{folder / 'text'}'",
+        "trials.pairs=['pt_to_en']",
+        "schedule.name='cosine'",
+        "schedule.warmup_steps=800",
+    ]
+    recipe = load_recipe(folder / "tiny.toml", overrides)
+    work = find_work(recipe, ["repe"], tmp_path, Progress())
+    with pytest.raises(ValueError, match="Set fewer `warmup_steps`"):
+        make_plan(work)

@@ -37,6 +37,7 @@ class Subject:
         lengths: the numbers of source and target tokens that it is built for, or None.
         longest: the largest numbers of them.
         precisions: the names of the types that it computes in.
+        inputs: the names of two inputs whose order alone says which is the source.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Subject:
     lengths: tuple[int | None, int | None] = (None, None)
     longest: tuple[float, float] = (math.inf, math.inf)
     precisions: frozenset[str] = frozenset()
+    inputs: tuple[str, ...] = ()
 
 
 def adapt(model, call: Callable | None) -> Subject:
@@ -175,8 +177,11 @@ def _keras(keras, model, call) -> Subject:
     if isinstance(structure, Mapping):
         ids = [structure[name] for name in structure if "token_ids" in name]
         pair = len(ids) != 1
+    names: tuple[str, ...] = ()
     if call is not None:
         pair = _takes_pair(call, 1)
+    elif len(ids) == 2 and not isinstance(structure, Mapping):
+        names = tuple(tensor.name for tensor in ids)
     return Subject(
         name=model.name,
         call=run,
@@ -190,6 +195,7 @@ def _keras(keras, model, call) -> Subject:
             getattr(model, "longest_target", math.inf),
         ),
         precisions=_keras_precisions(keras, layers),
+        inputs=names,
     )
 
 

@@ -62,8 +62,9 @@ def audit(
             other output of the vocabulary's size has three axes. A function
             is given NumPy arrays, or tensors of its framework if it takes no arrays. A
             Keras model takes `(source_ids, target_ids)`; a functional one with a single
-            `keras.Input` is a language model, and so is any if `vocab_size` is given. A
-            model of Hugging Face gets a mask of ones, and `use_cache=False`.
+            `keras.Input` is a language model, and so is a subclassed one if
+            `vocab_size` is given. A model of Hugging Face gets a mask of ones, and
+            `use_cache=False`.
         source_vocab_size: number of source ids, padding (0) included. Defaults to the
             model's attribute or its configuration's.
         target_vocab_size: the same for the target. Defaults to the model's attribute,
@@ -71,7 +72,8 @@ def audit(
         length: number of target tokens, at least 3. Defaults to what the model is
             built for, or else 12.
         seed: of the random sentences.
-        vocab_size: number of ids, of a language model or of both sides.
+        vocab_size: number of ids, of a language model, or of both sides of a function
+            of two arguments.
         training: whether to audit the model in training as well. Rates of dropout are
             set to 0, other random numbers of PyTorch's generator and of Keras' layers
             are the same in each call, and afterwards rates, moving averages and seeds
@@ -115,6 +117,13 @@ def audit(
         # Only its source tells a translation model from a language model.
         has_source = source_vocab_size or subject.source_vocab_size
         pair = bool(has_source) or vocab_size is None
+    if subject.inputs and not (source_vocab_size or target_vocab_size):
+        raise ValueError(
+            "Expected `source_vocab_size` and `target_vocab_size` of a model that "
+            "takes a source and a target, or `call` for a language model with another "
+            "input. "
+            f"Received: a model of the inputs {' and '.join(subject.inputs)}."
+        )
     source_vocab_size = (
         source_vocab_size or vocab_size or subject.source_vocab_size
     )
@@ -229,8 +238,10 @@ def _output(subject: Subject, ids, training, vocab_size):
         output = subject.call(*ids, training=training)
     # Whatever a model of the user's may raise.
     except Exception as error:
+        reason = error_summary(error).rstrip(".")
         raise ValueError(
             f"Expected a model called on ({', '.join(names)}). Received "
-            f"{subject.name!r}, which for shapes {shapes} raises {error_summary(error)}"
+            f"{subject.name!r}, which for shapes {shapes} raises {reason}. If it takes "
+            "other inputs, give `call`, or audit a function of the ids."
         ) from error
     return logits_in(output, ids[-1].shape, vocab_size)

@@ -1,6 +1,7 @@
 """The methods. They know arrays and a function from ids to logits."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -256,5 +257,10 @@ def _truncation(logits, scale, source, target, prompt):
 
 def error_summary(error):
     """An error's type and first line: those of models can go on for pages."""
-    first, _, _ = str(error).strip().partition("\n")
+    # Keras prints the layer first, and then the reason in bold.
+    message = re.sub(r"\x1b\[\d*m", "", str(error)).strip()
+    first, _, rest = message.partition("\n")
+    if rest and first.startswith("Exception encountered when calling"):
+        reason, _, _ = rest.strip().partition("\n")
+        first = f"{first} {reason}"
     return f"{type(error).__name__}: {first}"
