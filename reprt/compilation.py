@@ -1,5 +1,6 @@
 """Graphs where the backend has them, and few of them where each is costly."""
 
+import functools
 import itertools
 import logging
 from collections.abc import Callable
@@ -42,14 +43,21 @@ def compiled(
             logging.getLogger("tensorflow").addFilter(_is_no_retracing_warning)
             _compiled_names.add(function.__qualname__)
             if jit_compile:
-                return tf.function(function, autograph=False, jit_compile=True)
+                make_graph = functools.partial(
+                    tf.function, function, autograph=False, jit_compile=True
+                )
+                return _graph_for_the_present_variables(model, make_graph)
             if signature is not None:
                 signature = [tf.TensorSpec(*spec) for spec in signature]
-            graph = tf.function(
-                function,
-                signature,
-                autograph=False,
-                reduce_retracing=True,
+            graph = _graph_for_the_present_variables(
+                model,
+                functools.partial(
+                    tf.function,
+                    function,
+                    signature,
+                    autograph=False,
+                    reduce_retracing=True,
+                ),
             )
             if not eager_first_call:
                 return graph
@@ -75,6 +83,23 @@ def compiled(
 
             return torch.no_grad()(function)
     return function
+
+
+def _graph_for_the_present_variables(model, make_graph) -> Callable:
+    """Returns a function that makes a graph anew once the model has other variables.
+
+    A graph of TensorFlow holds the variables of its first call, and LoRA adds some.
+    """
+    graphs: dict[tuple[int, ...], Callable] = {}
+
+    def call(*arguments):
+        variables = tuple(map(id, model.variables))
+        if variables not in graphs:
+            graphs.clear()
+            graphs[variables] = make_graph()
+        return graphs[variables](*arguments)
+
+    return call
 
 
 def _is_no_retracing_warning(record) -> bool:

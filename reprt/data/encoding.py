@@ -42,8 +42,11 @@ class EncodedSplit:
         return np.flatnonzero((lengths >= shortest) & (lengths <= longest))
 
     def only(self, indices: Sequence[int] | np.ndarray) -> "EncodedSplit":
-        """Returns the pairs of these indices."""
-        indices = np.array(indices, int)
+        """Returns the pairs of these indices, or where a boolean mask is True."""
+        indices = np.array(indices)
+        if indices.dtype == bool:
+            indices = np.flatnonzero(indices)
+        indices = indices.astype(int)
         sides = map(Rows.of, (self.source, self.target))
         return EncodedSplit(*(side.only(indices) for side in sides))
 

@@ -37,7 +37,8 @@ class TokenAndPositionEmbedding(Layer):
 
     Masking: positions count the ids that are not 0, so that padding may stand anywhere.
     Results of a norm or a position method carry the mask that it was given, as those of
-    Keras' layers do. Make one for other layers by `reprt.layers.padding_mask`.
+    Keras' layers do. Without either they carry none, and a layer that uses masks, such
+    as a GRU, has to be given one: `reprt.layers.padding_mask` makes it.
 
     Args:
         vocab_size: number of ids, padding (0) included.
@@ -105,6 +106,8 @@ class TokenAndPositionEmbedding(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        # Half precision has no number for many an id.
+        self.autocast = False
         check_choice(SCALES, scale=scale)
         check_sizes(vocab_size=vocab_size, embedding_dim=embedding_dim)
         self.vocab_size = vocab_size

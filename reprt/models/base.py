@@ -33,7 +33,8 @@ class TranslationModel(keras.Model, abc.ABC):
     | making, `fit`, export | `build()` without a shape, which makes all weights |
 
     A subclass names the settings' class in `config_class` and registers itself with
-    Keras, package `"reprt"`.
+    Keras, package `"reprt"`. One that overrides `states` also overrides `step`, by
+    which search computes the same.
 
     Masking: ids 0 are padding, wherever they stand. A model makes its masks from the
     ids itself; logits on real tokens do not depend on padding.
@@ -89,6 +90,8 @@ class TranslationModel(keras.Model, abc.ABC):
                 f"Received vocabularies of {source_vocab_size} and {target_vocab_size}."
             )
         super().__init__(**kwargs)
+        # Half precision has no number for many an id.
+        self.autocast = False
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
         self.config = config

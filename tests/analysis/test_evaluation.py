@@ -2,6 +2,7 @@ import functools
 import string
 import types
 
+import keras
 import naive
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from reprt.constants import RESERVED
 from reprt.data.batching import BatchPlan, batches, planned_batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
-from reprt.decoding.beam_search import Hypothesis
+from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.losses import MaskedCrossentropy
 
 VARIANTS = (
@@ -151,3 +152,26 @@ def test_a_translation_is_compared_with_its_reference_word_by_word():
     assert messages == ["translated"]
     assert results == scores(tokenizer, translations, references)
     assert 10 < results[0].value < 90 and 10 < results[1].value < 90
+
+
+def test_weights_that_were_added_later_count():
+    keras.utils.set_random_seed(0)
+    model = models.build("baseline", 10, 10, **SIZES)
+    rows = [np.array([2, 5, 7, 3])]
+    split = EncodedSplit(rows, rows)
+    search = BeamSearch(model, 2, 3, max_tokens=5)
+    prefix_loss(model, split)
+    search([[2, 5, 3]])
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Dense | keras.layers.EinsumDense):
+            layer.enable_lora(2)
+            layer.lora_kernel_b.assign(layer.lora_kernel_b + 1)
+    forced, prefix = (
+        loss(model, split) for loss in (teacher_forced_loss, prefix_loss)
+    )
+    assert prefix.per_token == pytest.approx(forced.per_token, rel=1e-5)
+    [old], [new] = (
+        each([[2, 5, 3]])
+        for each in (search, BeamSearch(model, 2, 3, max_tokens=5))
+    )
+    assert old == new

@@ -8,7 +8,7 @@ from tiny import VOCABULARY
 from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import batches, bucketed_order, training_order
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.encoding import encode
+from reprt.data.encoding import EncodedSplit, encode
 from reprt.data.tokenizers.bpe import BPESettings
 from reprt.data.tokenizers.wordpiece import WordPiece, WordPieceSettings
 
@@ -191,3 +191,12 @@ def test_words_that_wordpiece_loses_are_counted(
         (BPESettings(size=40), 0),
     ):
         assert encode(target_corpus, settings, 99, tmp_path).lost_words == share
+
+
+def test_pairs_are_taken_by_index_or_by_mask():
+    rows = [np.arange(2, 4 + length) for length in range(4)]
+    split = EncodedSplit(rows, rows)
+    for indices in ([1, 3], np.array([False, True, False, True])):
+        taken = split.only(indices)
+        assert [len(row) for row in taken.source] == [3, 5]
+    assert len(split.only([])) == 0

@@ -1,5 +1,6 @@
 """Ids in rows of unequal lengths, and ids that no vocabulary has."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,9 +11,11 @@ from reprt.constants import END_ID, RESERVED, START_ID
 from reprt.data.tokenizers.bpe import BPE, learn_model
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.beam_search import BeamSearch
-from reprt.layers import padding_mask
+from reprt.layers import AddPositional, TokenAndPositionEmbedding, padding_mask
 from reprt.losses import MaskedCrossentropy
 from reprt.models import build
+from reprt.models.presets import preset
+from reprt.models.registry import make
 
 LISTS = [[2, 5, 3], [2, 3]]
 UNEQUAL_ROWS = [LISTS, tf.ragged.constant(LISTS, dtype="int32")]
@@ -136,3 +139,20 @@ def test_ids_without_a_piece_are_told(number):
 def test_the_nearest_preset_and_setting_are_named(name, settings, message):
     with pytest.raises(ValueError, match=message):
         build(name, 9, 9, **settings)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_ids_that_a_graph_has_as_floats_stay_themselves(policy):
+    # No half precision has all of these numbers. An `Input` is float32 by default.
+    array = np.array([[2, 257, 2049, 4001, 3]])
+    ids = keras.Input((None,))
+    layer = TokenAndPositionEmbedding(5000, 8, AddPositional(), dtype=policy)
+    embedding = keras.Model(ids, layer(ids)[1])
+    states = embedding.predict(array, verbose=0)
+    np.testing.assert_array_equal(states, np.asarray(layer(array)[1]))
+    model = make(preset("decoder-only-tiny"), 5000, 5000, dtype=policy)
+    floats = array.astype("float32")
+    logits = model.predict((floats, floats), verbose=0)
+    np.testing.assert_array_equal(
+        logits, model.predict((array, array), verbose=0)
+    )
