@@ -24,7 +24,7 @@ from facts import (
 )
 
 from reprt.models.presets import preset
-from reprt_lab.pages.controls import difference_and_p_value
+from reprt_lab.pages.controls import difference_and_p_value, holm
 from reprt_lab.pages.frame import BLEU, LOSS, PREFIX
 
 
@@ -321,3 +321,26 @@ def test_on_the_longer_text_models_with_states_have_a_higher_bleu():
         assert difference_and_p_value(losses, 3)[1] > 0.05
         assert bleus.mean() > 0
         assert difference_and_p_value(bleus, 1)[1] < 0.05
+
+
+def test_with_tied_outputs_rotary_positions_with_tokens_are_ahead():
+    p_values = []
+    for pair in ("az_to_en", "gl_to_en", "pt_to_en"):
+        models = by_model("controls", pair)
+        losses, _ = ahead(models["rotary-tokens"], models["tied"])
+        assert losses.mean() > 0
+        p_values.append(difference_and_p_value(losses, 3)[1])
+    assert max(holm(p_values)) < 0.05
+
+
+def test_dropout_on_every_output_decides_nothing_on_the_longer_text():
+    models = by_model("controls", "pt_to_en")
+    for name, other in (
+        ("rotary-states-output", "rotary-states"),
+        ("cut-output", "cut-1"),
+        ("narrow-output", "narrow-1"),
+        ("rotary-states-output", "values-1"),
+    ):
+        losses, _ = ahead(models[name], models[other])
+        assert len(losses) == 2
+        assert difference_and_p_value(losses, 3)[1] > 0.05

@@ -52,7 +52,7 @@ def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
         (run.name, run.manifest.hashes, str(run.manifest.starts))
         for run in runs
     }
-    assert len(identities) == 1107
+    assert len(identities) == 1115
     assert not [path for path in RESULTS.glob("**/config.toml")]
     assert not [
         run
