@@ -1,9 +1,10 @@
 """The audit of a model in a file or a run folder, or of one that a function makes."""
 
+import contextlib
 import pkgutil
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
@@ -33,12 +34,19 @@ def _run(module: Path) -> dict:
     """Runs a file of the user's, and returns its names."""
     # It may import its neighbours, as where `python` runs it.
     sys.path.insert(0, str(module.absolute().parent))
-    try:
+    with _explained(f"The module {module}"):
         return runpy.run_path(str(module))
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Makes an error of the user's code one that names where it comes from."""
+    try:
+        yield
     except (Exception, SystemExit) as error:
         message = " ".join(str(error).split())
         raise ValueError(
-            f"The module {module} failed: {type(error).__name__}: {message}"
+            f"{what} failed: {type(error).__name__}: {message}"
         ) from error
 
 
@@ -55,10 +63,15 @@ def _call_factory(module: str, name: str):
             f"Expected {module} to have a function {name} that returns a model. "
             f"Received: {function!r}."
         )
-    return function()
+    with _explained(f"The function {name} of {module}"):
+        return function()
 
 
 def _model_file(path: Path) -> Path:
+    if path.suffix == ".py":
+        raise ValueError(
+            f"Expected {path}:FUNCTION, which returns the model. Received: {path}."
+        )
     if path.is_file() or path.suffix == ".keras":
         return path
     model = path / "model.keras"

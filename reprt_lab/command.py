@@ -407,7 +407,7 @@ def export(run, out, **search):
     "--vocab",
     "vocab_size",
     type=COUNT,
-    help="Ids of a language model, or of both sides.",
+    help="Ids of a language model, or of both arguments of a function.",
 )
 @click.option(
     "--source-vocab",

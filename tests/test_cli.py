@@ -549,6 +549,12 @@ def test_the_audit_of_a_users_model(average, capsys):
     for content in ("def f(:", "quit(0)", "assert False, 'a\\nb'"):
         module.write_text(content)
         assert main(command) == 2 and "mine.py" in error_line(capsys)
+    module.write_text("def model(size):\n    return size\n")
+    assert main(["audit", str(module)]) == 2
+    assert "mine.py:FUNCTION" in error_line(capsys)
+    assert main(["audit", f"{module}:model"]) == 2
+    message = error_line(capsys)
+    assert "The function model of" in message and "argument: 'size'" in message
 
 
 # An audit of which only the verdict matters, or that fails.

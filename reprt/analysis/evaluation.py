@@ -1,4 +1,4 @@
-"""How well a trained model predicts, with and without sight of what is to come."""
+"""How well a trained model predicts, with and without access to later tokens."""
 
 import dataclasses
 import functools

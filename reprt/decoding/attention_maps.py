@@ -91,7 +91,7 @@ class AttentionMaps:
 
 
 def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
-    """Writes an interactive page that needs nothing but itself; returns its path.
+    """Writes a self-contained interactive page; returns its path.
 
     What it shows is in its address, so that a view can be kept and shared:
     `attention.html#kind=cross&layer=2&head=3&mode=heat&threshold=0.2`. Layers and heads

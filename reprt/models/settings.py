@@ -1,4 +1,4 @@
-"""What distinguishes one model from another, and who may be combined with whom."""
+"""The settings that define a model, and which of them go together."""
 
 from typing import Annotated, ClassVar, Literal
 

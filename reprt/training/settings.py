@@ -269,7 +269,7 @@ class TrainingSettings(Settings):
     """The folder of another run, or a `.keras` file in it, whose weights the first step
     starts from. Its vocabularies are this run's: see `from_run` of `[vocabulary]`."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    """Of the weights, the dropout and the order of the text."""
+    """The seed of the first weights, the dropout and the order of the text."""
     deterministic: bool = True
     """Whether TensorFlow is held to operations that give the same bits each time."""
     checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0

@@ -120,8 +120,8 @@ def audit(
     if subject.inputs and not (source_vocab_size or target_vocab_size):
         raise ValueError(
             "Expected `source_vocab_size` and `target_vocab_size` of a model that "
-            "takes a source and a target, or `call` for a language model with another "
-            "input. "
+            "takes a source and a target (or --source-vocab), or `call` "
+            "for a language model with another input. "
             f"Received: a model of the inputs {' and '.join(subject.inputs)}."
         )
     source_vocab_size = (
@@ -133,8 +133,8 @@ def audit(
     if pair and not source_vocab_size:
         raise ValueError(
             "Expected `source_vocab_size`, as the model has no attribute of that name. "
-            "Give it as an argument: the number of source ids, padding included. For a "
-            "language model give `vocab_size`."
+            "Give it as an argument, or by --source-vocab: the number of source ids, "
+            "padding included. For a language model give `vocab_size`, or --vocab."
         )
     if precision is not None:
         check_choice(("float64", "float32", *ROUNDING), precision=precision)
