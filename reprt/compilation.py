@@ -42,24 +42,21 @@ def compiled(
 
             logging.getLogger("tensorflow").addFilter(_is_no_retracing_warning)
             _compiled_names.add(function.__qualname__)
-            if jit_compile:
-                make_graph = functools.partial(
-                    tf.function, function, autograph=False, jit_compile=True
-                )
-                return _graph_for_the_present_variables(model, make_graph)
-            if signature is not None:
-                signature = [tf.TensorSpec(*spec) for spec in signature]
-            graph = _graph_for_the_present_variables(
+            options = {"jit_compile": True}
+            if not jit_compile:
+                if signature is not None:
+                    signature = [tf.TensorSpec(*spec) for spec in signature]
+                options = {
+                    "input_signature": signature,
+                    "reduce_retracing": True,
+                }
+            graph = _graph_of_present_variables(
                 model,
                 functools.partial(
-                    tf.function,
-                    function,
-                    signature,
-                    autograph=False,
-                    reduce_retracing=True,
+                    tf.function, function, autograph=False, **options
                 ),
             )
-            if not eager_first_call:
+            if jit_compile or not eager_first_call:
                 return graph
             calls = itertools.chain([function], itertools.repeat(graph))
             return lambda *arguments: next(calls)(*arguments)
@@ -85,7 +82,7 @@ def compiled(
     return function
 
 
-def _graph_for_the_present_variables(model, make_graph) -> Callable:
+def _graph_of_present_variables(model, make_graph) -> Callable:
     """Returns a function that makes a graph anew once the model has other variables.
 
     A graph of TensorFlow holds the variables of its first call, and LoRA adds some.

@@ -99,8 +99,8 @@ def _quoting(path: Path, columns) -> Quoting:
     if has_quotes and "none" in readings and _contains(path, '"'):
         # Quotes around cells are usual here. But a cell of several lines, each of
         # which would be a row, has begun with a quote that is part of its sentence.
-        lines, _ = readings["none"]
-        joins_lines = any(count < lines for count, _ in readings.values())
+        line_count, _ = readings["none"]
+        joins_lines = any(count < line_count for count, _ in readings.values())
         if not joins_lines:
             del readings["none"]
     if not readings:
