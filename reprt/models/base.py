@@ -110,7 +110,16 @@ class TranslationModel(keras.Model, abc.ABC):
         return type(self).call is TranslationModel.call
 
     def fit(self, x=None, y=None, *args, **kwargs):
-        """As `keras.Model.fit`; arrays' ids are checked before."""
+        """As `keras.Model.fit`; arrays' ids are checked before.
+
+        A `class_weight` is a `ValueError`, because Keras would take the weights of the
+        wrong tokens. Give weights of sentences or tokens instead, as `sample_weight`.
+        """
+        if kwargs.get("class_weight") is not None:
+            raise ValueError(
+                "Expected `class_weight` to be None: Keras does not know classes of "
+                "tokens. Give `sample_weight`, a weight of each sentence or token."
+            )
         x, y = self._checked_arrays(x, y)
         validation = kwargs.get("validation_data")
         if isinstance(validation, list | tuple) and len(validation) > 1:

@@ -242,6 +242,8 @@ def test_the_share_is_that_of_labels_that_have_such_an_input():
 
 
 def test_wrong_labels_are_named():
+    with pytest.raises(ValueError, match="`batch` to be.*Received: 3 parts"):
+        audit(causal_model, vocab_size=VOCAB, batch=(ROWS, ROWS, ROWS))
     with pytest.raises(ValueError, match=r"one shape.*\(5, 9\) and \(5, 8\)"):
         check_labels(ROWS, ROWS[:, 1:])
     with pytest.raises(ValueError, match="labels other than"):

@@ -156,3 +156,8 @@ def test_ids_that_a_graph_has_as_floats_stay_themselves(policy):
     np.testing.assert_array_equal(
         logits, model.predict((array, array), verbose=0)
     )
+
+
+def test_weights_of_classes_are_refused(model):
+    with pytest.raises(ValueError, match="Give `sample_weight`"):
+        model.fit((SOURCE, TARGET), LABELS, class_weight={5: 2.0})

@@ -175,7 +175,14 @@ def audit(
 
             return vars(examine(logits, sentences, precisions, prompt))
 
-    labels = None if batch is None else check_labels(*batch)
+    labels = None
+    if batch is not None:
+        if len(batch) != 2:
+            raise ValueError(
+                "Expected `batch` to be the ids that the decoder is given and its "
+                f"labels. Received: {len(batch)} parts."
+            )
+        labels = check_labels(*batch)
     options = {"name": subject.name, "prompt": prompt, "labels": labels}
     if training:
         options["training"] = Audit(**in_mode(True), **options)

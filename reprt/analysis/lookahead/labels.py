@@ -78,8 +78,8 @@ def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
     inputs, labels = np.asarray(inputs), np.asarray(labels)
     if inputs.shape != labels.shape or inputs.ndim != 2:
         raise ValueError(
-            "Expected inputs and labels of one shape, (batch, length). Received: "
-            f"{inputs.shape} and {labels.shape}."
+            "Expected the decoder's inputs and labels, ids of one shape, (batch, "
+            f"length). Received: {inputs.shape} and {labels.shape}."
         )
     is_counted = ~np.isin(labels, ignored)
     if not is_counted.any():
