@@ -97,6 +97,13 @@ def _say_what_is_lost(progress, text, vocabulary):
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
                     "[UNK], characters or words that the model cannot tell apart."
                 )
+    for split in ("dev", "test"):
+        share = getattr(text, split).share_in(text.train)
+        if share > WARNING_SHARE:
+            progress.say(
+                f"Warning: {share:.1%} of the {split} pairs are training pairs, too. "
+                "They say little of other sentences."
+            )
 
 
 def _train(runs, text, progress, after_epoch):

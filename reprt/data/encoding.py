@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +74,21 @@ class EncodedSplit:
                     cut |= rows.ids[rows.splits[1:] - 1] != END_ID
             count += int(cut.sum())
         return count / max(1, len(self))
+
+    def share_in(self, other: "EncodedSplit") -> float:
+        """Returns the share of pairs that another split has, too, by their ids."""
+        hashes = np.concatenate([np.zeros(0, "uint64"), *self._hashes()])
+        is_shared = np.zeros(len(hashes), bool)
+        for other_hashes in other._hashes():
+            is_shared |= np.isin(hashes, other_hashes)
+        return float(is_shared.sum()) / max(1, len(self))
+
+    def _hashes(self) -> Iterator[np.ndarray]:
+        """Yields a number for each pair, some pairs at a time."""
+        sides = map(Rows.of, (self.source, self.target))
+        for source, target in zip(*(side.parts() for side in sides)):
+            # Twice the one, so that an exchange of the sides is another pair.
+            yield 2 * source.hashes() + target.hashes()
 
     @property
     def unknown(self) -> dict[str, float]:

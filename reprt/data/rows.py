@@ -10,6 +10,8 @@ from reprt.files import whole_file
 
 # This many rows are looked at together.
 PART = 100_000
+# Odd numbers that spread the bits of a product.
+MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9], "uint64")
 
 
 class Rows(Sequence[np.ndarray]):
@@ -46,6 +48,21 @@ class Rows(Sequence[np.ndarray]):
             yield Rows(self.ids[first:last], part_lengths)
             if self._memory is not None:
                 self._memory.madvise(mmap.MADV_DONTNEED)
+
+    def hashes(self) -> np.ndarray:
+        """Returns a number of 64 bits for each row, which equal rows have alike."""
+        places = np.arange(len(self.ids)) - np.repeat(
+            self.splits[:-1], self.lengths
+        )
+        hashes = self.ids.astype("uint64") * MIXERS[0]
+        hashes += places.astype("uint64") * MIXERS[1]
+        for mixer in MIXERS:
+            hashes ^= hashes >> np.uint64(29)
+            hashes *= mixer
+        # Sums from the beginning, modulo 2^64; their differences are those of rows.
+        sums = np.zeros(len(self.ids) + 1, "uint64")
+        np.cumsum(hashes, out=sums[1:])
+        return sums[self.splits[1:]] - sums[self.splits[:-1]]
 
     def only(self, indices: np.ndarray) -> "Rows":
         """Returns the rows of these indices."""

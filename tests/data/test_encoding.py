@@ -200,3 +200,17 @@ def test_pairs_are_taken_by_index_or_by_mask():
         taken = split.only(indices)
         assert [len(row) for row in taken.source] == [3, 5]
     assert len(split.only([])) == 0
+
+
+def test_pairs_of_the_training_text_are_noticed():
+    rows = [np.array(ids) for ids in ([2, 5, 6, 3], [2, 3], [2, 6, 5, 3])]
+    train = EncodedSplit(rows, rows[::-1])
+    assert train.share_in(train) == 1
+    # Another target, or no target, makes another pair.
+    nothing = np.zeros(0, int)
+    others = EncodedSplit(
+        [rows[2], rows[0], rows[1], rows[0]],
+        [rows[1], rows[0], nothing, rows[2]],
+    )
+    assert others.share_in(train) == 1 / 4
+    assert train.only([]).share_in(train) == 0

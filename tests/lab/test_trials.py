@@ -122,7 +122,8 @@ def test_what_is_lost_of_a_text_is_said(size, is_smaller):
         source_tokenizer=range(7),
         target_tokenizer=range(9),
         train=split,
-        test=types.SimpleNamespace(cut=0.0),
+        dev=types.SimpleNamespace(cut=0.0, share_in=lambda train: 0.01),
+        test=types.SimpleNamespace(cut=0.0, share_in=lambda train: 0.02),
         unknown={
             "train": {"source": 0, "target": 5e-3},
             "test": {"source": 0.25},
@@ -130,13 +131,14 @@ def test_what_is_lost_of_a_text_is_said(size, is_smaller):
         lost_words=0.03,
     )
     train._say_what_is_lost(progress, text, WordPieceSettings(size=size))
-    sizes, words, lengths, pieces = progress.messages
+    sizes, words, lengths, pieces, shared = progress.messages
     assert sizes.startswith("Vocabularies: 7 and 9 pieces")
     assert ("fewer than the 8,000 asked for" in sizes) == is_smaller
     assert "3.00% of the target's words do not come back" in words
     assert 'vocabulary.name = "bpe"' in words
     assert "2.0% of the train pairs are longer than 'max_tokens'" in lengths
     assert "25.0% of the pieces of the test source are [UNK]" in pieces
+    assert "2.0% of the test pairs are training pairs, too" in shared
 
 
 def test_samples_are_compared_with_their_own_references(text, monkeypatch):
