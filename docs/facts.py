@@ -14,6 +14,7 @@ A sentence may be written anew as long as its numbers and its comment stay.
 import datetime
 import functools
 import json
+import math
 import re
 from pathlib import Path
 
@@ -461,7 +462,7 @@ def first_run_facts() -> Facts:
             published.cell(BLEU, 1),
         ],
         "first.bleu": [
-            f"{min(bleus):.0f}–{max(bleus):.0f}",
+            f"{math.floor(min(bleus))}–{math.ceil(max(bleus))}",
             f"{published.mean(BLEU):.0f}",
             f"{causal.mean(BLEU):.0f}",
         ],
