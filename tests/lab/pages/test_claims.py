@@ -344,3 +344,11 @@ def test_dropout_on_every_output_decides_nothing_on_the_longer_text():
         losses, _ = ahead(models[name], models[other])
         assert len(losses) == 2
         assert difference_and_p_value(losses, 3)[1] > 0.05
+
+
+def test_at_the_rules_rate_rotary_positions_with_tokens_win_the_longer_text():
+    group = by_model("statistics", "pt_to_en")["rotary-tokens"]
+    lead = ahead(group, facts.candidate("pt_to_en"))
+    assert len(lead[0]) == 2 and wins(lead)
+    for differences in lead:
+        assert difference_and_p_value(differences, 3)[1] > 0.05
