@@ -42,10 +42,11 @@ def compiled(
 
             logging.getLogger("tensorflow").addFilter(_is_no_retracing_warning)
             _compiled_names.add(function.__qualname__)
-            options = {"jit_compile": True}
-            if not jit_compile:
-                if signature is not None:
-                    signature = [tf.TensorSpec(*spec) for spec in signature]
+            if signature is not None:
+                signature = [tf.TensorSpec(*spec) for spec in signature]
+            if jit_compile:
+                options = {"jit_compile": True}
+            else:
                 options = {
                     "input_signature": signature,
                     "reduce_retracing": True,
@@ -87,16 +88,15 @@ def _graph_of_present_variables(model, make_graph) -> Callable:
 
     A graph of TensorFlow holds the variables of its first call, and LoRA adds some.
     """
-    graphs: dict[tuple[int, ...], Callable] = {}
 
-    def call(*arguments):
-        variables = tuple(map(id, model.variables))
-        if variables not in graphs:
-            graphs.clear()
-            graphs[variables] = make_graph()
-        return graphs[variables](*arguments)
+    # Its bookkeeping bears several threads.
+    @functools.lru_cache(maxsize=1)
+    def graph_of(variables):
+        return make_graph()
 
-    return call
+    return lambda *arguments: graph_of(tuple(map(id, model.variables)))(
+        *arguments
+    )
 
 
 def _is_no_retracing_warning(record) -> bool:

@@ -28,9 +28,10 @@ def listen():
 
 
 def _note(number, frame):
-    unwinds_already = _request.asked
+    was_asked = _request.asked
     _request.asked = True
-    if not unwinds_already and not _request.put_off:
+    # A process that unwinds already is not disturbed.
+    if not was_asked and not _request.put_off:
         raise Terminated
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
+from reprt.analysis.lookahead.methods import error_summary
 
 
 def audit_by_name(model: str, modules: Sequence[Path], **options) -> Audit:
@@ -44,10 +45,7 @@ def _explained(what: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        message = " ".join(str(error).split())
-        raise ValueError(
-            f"{what} failed: {type(error).__name__}: {message}"
-        ) from error
+        raise ValueError(f"{what} failed: {error_summary(error)}") from error
 
 
 def _call_factory(module: str, name: str):

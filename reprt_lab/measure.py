@@ -62,6 +62,7 @@ def evaluate_run(
     ids, references = _encode(
         translator, sentences, run.text.side == "target", max_tokens
     )
+    cut = ids.cut
     evaluation = evaluate(
         translator,
         ids,
@@ -79,7 +80,7 @@ def evaluate_run(
         "split": split,
         "search": search_settings,
         "sentences": len(ids),
-        "cut": ids.cut,
+        "cut": cut,
         "teacher_forced": _entry(forced_loss),
         "prefix": _entry(evaluation.prefix),
         "scores": [score.as_table() for score in evaluation.scores],
@@ -92,13 +93,14 @@ def evaluate_run(
     title = (
         f"{run.name} on {text_name}: {len(ids):,} sentences, {tokens:,} tokens."
     )
-    if ids.cut:
-        count = round(ids.cut * len(ids))
+    if cut:
         title += (
-            f" {count:,} of the pairs have a side of more than "
+            f" {round(cut * len(ids)):,} of the pairs have a side of more than "
             f"{translator.max_tokens} tokens, which were cut: losses are of what is "
-            "left, and scores compare with the whole references."
+            "left."
         )
+        if references is not None:
+            title += " Scores compare with the whole references."
     table = f"{title}\n\n{_table(evaluation, forced_loss, search_settings)}"
     try:
         folder.write_evaluation(split, result, table)

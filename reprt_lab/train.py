@@ -70,7 +70,7 @@ def train_runs(
 
 
 def _say_what_is_lost(progress, text, vocabulary):
-    """Says how the text became ids, and warns where much of it is lost."""
+    """Says how the text became ids, and warns of what is lost and of shared pairs."""
     source, target = len(text.source_tokenizer), len(text.target_tokenizer)
     sizes = f"Vocabularies: {source:,} and {target:,} pieces"
     learnt = not vocabulary.from_run

@@ -43,10 +43,9 @@ class EncodedSplit:
 
     def only(self, indices: Sequence[int] | np.ndarray) -> "EncodedSplit":
         """Returns the pairs of these indices, or where a boolean mask is True."""
-        indices = np.array(indices)
-        if indices.dtype == bool:
-            indices = np.flatnonzero(indices)
-        indices = indices.astype(int)
+        if not isinstance(indices, np.ndarray):
+            indices = list(indices)
+        indices = np.arange(len(self))[indices]
         sides = map(Rows.of, (self.source, self.target))
         return EncodedSplit(*(side.only(indices) for side in sides))
 

@@ -106,7 +106,8 @@ class TokenAndPositionEmbedding(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        # Half precision has no number for many an id.
+        # Keras would cast ids that a graph has as floats, of which half precision lacks
+        # many.
         self.autocast = False
         check_choice(SCALES, scale=scale)
         check_sizes(vocab_size=vocab_size, embedding_dim=embedding_dim)

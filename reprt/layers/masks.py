@@ -148,8 +148,9 @@ def first_real(x, mask):
     >>> keras.ops.convert_to_numpy(first).tolist()
     [[[8.0]]]
     """
-    count = ops.cumsum(ops.cast(mask, "int32"), axis=1)
-    is_first = ops.logical_and(mask, ops.equal(count, 1))
+    # TensorFlow compares floats on a GPU, and integers on the CPU.
+    count = ops.cumsum(ops.cast(mask, "float32"), axis=1)
+    is_first = ops.logical_and(mask, ops.equal(count, 1.0))
     # A sum of one number, where an index would need a token to point to.
     first = ops.where(is_first[..., None], x, ops.zeros((), x.dtype))
     return ops.sum(first, axis=1, keepdims=True)

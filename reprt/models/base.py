@@ -33,8 +33,8 @@ class TranslationModel(keras.Model, abc.ABC):
     | making, `fit`, export | `build()` without a shape, which makes all weights |
 
     A subclass names the settings' class in `config_class` and registers itself with
-    Keras, package `"reprt"`. One that overrides `states` also overrides `step`, by
-    which search computes the same.
+    Keras, package `"reprt"`. A subclass of a family that overrides `states` also
+    overrides `step`, by which search computes the same.
 
     Masking: ids 0 are padding, wherever they stand. A model makes its masks from the
     ids itself; logits on real tokens do not depend on padding.
@@ -90,7 +90,8 @@ class TranslationModel(keras.Model, abc.ABC):
                 f"Received vocabularies of {source_vocab_size} and {target_vocab_size}."
             )
         super().__init__(**kwargs)
-        # Half precision has no number for many an id.
+        # Keras would cast ids that a graph has as floats, of which half precision lacks
+        # many.
         self.autocast = False
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
@@ -112,8 +113,9 @@ class TranslationModel(keras.Model, abc.ABC):
     def fit(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.fit`; arrays' ids are checked before.
 
-        A `class_weight` is a `ValueError`, because Keras would take the weights of the
-        wrong tokens. Give weights of sentences or tokens instead, as `sample_weight`.
+        The keyword `class_weight` is a `ValueError`, because Keras would take the
+        weights of the wrong tokens. Give weights of sentences or tokens instead, as
+        `sample_weight`.
         """
         if kwargs.get("class_weight") is not None:
             raise ValueError(

@@ -121,6 +121,12 @@ def above_diagonal(matrix):
     return matrix[np.triu_indices(len(matrix), 1)]
 
 
+def test_a_functional_model_may_know_its_vocabularies():
+    model = attention(True)
+    model.source_vocab_size = model.target_vocab_size = VOCAB
+    assert audit(model).looks_ahead
+
+
 def test_the_published_model_looks_ahead():
     report = audit(models.build("repe", VOCAB, VOCAB, **TINY))
     assert report.looks_ahead

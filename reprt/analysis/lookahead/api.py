@@ -113,15 +113,14 @@ def audit(
     """
     subject = adapt(model, call)
     pair = subject.pair
+    has_source = source_vocab_size or subject.source_vocab_size
     if pair is None:
         # Only its source tells a translation model from a language model.
-        has_source = source_vocab_size or subject.source_vocab_size
         pair = bool(has_source) or vocab_size is None
-    if subject.inputs and not (source_vocab_size or target_vocab_size):
+    if subject.inputs and not has_source:
         raise ValueError(
-            "Expected `source_vocab_size` and `target_vocab_size` of a model that "
-            "takes a source and a target (or --source-vocab), or `call` "
-            "for a language model with another input. "
+            "Expected `source_vocab_size` (--source-vocab) of a model that takes a "
+            "source and a target, or `call` for a language model with another input. "
             f"Received: a model of the inputs {' and '.join(subject.inputs)}."
         )
     source_vocab_size = (
