@@ -176,27 +176,32 @@ def scores(
     corpus_tokenizer = "none" if spaces else sacrebleu_tokenizer
     words = without_unknown(words)
     plain = [tokenizer.detokenize(text) for text in translations]
-    of_tokens = _scores_of(
-        CORPUS_TOKENS, translations, words, metrics, corpus_tokenizer, False
+    token_scores = _scores_of_form(
+        CORPUS_TOKENS,
+        translations,
+        words,
+        metrics,
+        corpus_tokenizer,
+        ignores_case=False,
     )
-    ignores_case = not tokenizer.keeps_case
-    of_texts = _scores_of(
+    sentence_scores = _scores_of_form(
         DETOKENISED,
         plain,
         references,
         metrics,
         sacrebleu_tokenizer,
-        ignores_case,
+        ignores_case=not tokenizer.keeps_case,
     )
-    return of_tokens + of_texts
+    return token_scores + sentence_scores
 
 
-def _scores_of(
+def _scores_of_form(
     form: str,
     translations: Sequence[str],
     references: Sequence[str],
     metrics: Sequence[Metric],
     tokenizer: str,
+    *,
     ignores_case: bool,
 ) -> list[Score]:
     """Returns each metric of sentences in one form."""
